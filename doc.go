@@ -1,0 +1,2 @@
+// Package pgyield is replaced shortly.
+package pgyield
