@@ -247,7 +247,7 @@ func TestErrorInTheMiddleOfRows(t *testing.T) {
 }
 
 func TestBatch(t *testing.T) {
-	bubble(t, pgfake.Options{}, func(t *testing.T, _ *pgfake.Server, pool *pgxpool.Pool) {
+	bubble(t, pgfake.Options{}, func(t *testing.T, fake *pgfake.Server, pool *pgxpool.Pool) {
 		var batch pgx.Batch
 		batch.Queue("select 1")
 		batch.Queue("select 1/0")
@@ -265,6 +265,10 @@ func TestBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		must(t, pool.QueryRow(t.Context(), "select 3").Scan(&n))
+		// A server skips what follows an error up to the next Sync.
+		if statements := fake.Statements(); len(statements) != 3 || statements[2].SQL != "select 3" {
+			t.Fatalf("executed %+v", statements)
+		}
 	})
 }
 
