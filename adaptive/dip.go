@@ -1,0 +1,68 @@
+package adaptive
+
+import (
+	"time"
+
+	"github.com/pgyield/pgyield/pressure"
+)
+
+// A program that starts in the middle of a load has no baseline, and without one
+// nothing can press. So the limit dips to its floor once: what writes take when the
+// reads that ran are gone is the first baseline.
+const (
+	dipDrain   = 8 * time.Second // reads that run longer are not waited for
+	dipLearn   = 2 * time.Second
+	dipPeriods = 4 // the first is the backlog's
+)
+
+// dip is the state of that. The zero dip is none.
+type dip struct {
+	active  bool
+	began   time.Time
+	drained time.Time
+	periods int // since it drained
+
+	again  time.Time // not before
+	length time.Duration
+}
+
+// learning is true when the next period is to be learned as the baseline.
+func (d *dip) learning() bool { return d.active && d.periods >= 1 }
+
+// wanted is true when the limit should dip now.
+func (d *dip) wanted(now time.Time, limit int, b Bounds, contended bool, v pressure.Verdict) bool {
+	return !d.active && contended && v.NeedBaseline && v.WritesMove && limit > b.low() && !now.Before(d.again)
+}
+
+func (d *dip) begin(now time.Time) {
+	d.active, d.began, d.drained, d.periods = true, now, time.Time{}, 0
+}
+
+// over takes in a period of the dip and reports whether it ended.
+func (d *dip) over(now time.Time, low, running int, need bool, shortest, longest time.Duration) bool {
+	switch {
+	case d.drained.IsZero():
+		if running <= low {
+			d.drained = now
+		} else if now.Sub(d.began) < dipDrain {
+			return false
+		}
+		if !d.drained.IsZero() {
+			return false
+		}
+	default:
+		d.periods++
+		if (need || d.periods < dipPeriods) && now.Sub(d.drained) < dipLearn {
+			return false
+		}
+	}
+	d.active = false
+	if !need {
+		d.length, d.again = 0, time.Time{}
+		return true
+	}
+	// It taught too little. It may be tried again, ever more rarely.
+	d.length = min(max(2*d.length, shortest), longest)
+	d.again = now.Add(d.length)
+	return true
+}

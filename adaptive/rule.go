@@ -1,0 +1,226 @@
+package adaptive
+
+import (
+	"time"
+
+	"github.com/pgyield/pgyield/pressure"
+)
+
+// rule is what does not change while a limit runs.
+type rule struct {
+	periods       int
+	hold, holdMax time.Duration
+	staleAfter    int
+}
+
+// How long a level must be free of pressure before it counts as good: as long as
+// the slowest signal needs to tell.
+const (
+	outlastOwn    = time.Second
+	outlastServer = 3500 * time.Millisecond
+)
+
+// state is the rule's memory. It is a plain value: next does not change the one it
+// is given.
+type state struct {
+	count   int // pressing, contended periods in a row
+	unknown int // periods in a row with nothing to judge by
+	raised  bool
+	last    time.Time
+
+	hold   hold
+	demand demand
+	series series
+	blame  acquittals
+	dip    dip
+}
+
+// input is one period.
+type input struct {
+	now       time.Time
+	limit     int
+	bounds    Bounds
+	contended bool
+	activity  pressure.Activity
+	verdict   pressure.Verdict
+}
+
+// outcome is the next limit and why.
+type outcome struct {
+	to     int
+	reason string
+}
+
+// Reasons that are not a signal's.
+const (
+	reasonBaseline  = "learns a first baseline at the floor"
+	reasonLearned   = "the first baseline is learned"
+	reasonUnknown   = "nothing to judge by"
+	reasonDrift     = "nothing to judge by for long: drifts to the start"
+	reasonUnhelpful = "lowering did not help: reads are not to blame"
+	reasonAcquitted = "presses, but reads are not to blame"
+	reasonIdle      = "presses, but reads do not contend"
+	reasonAwaits    = "presses; waits for more evidence"
+	reasonFloor     = "presses at the floor"
+	reasonCalm      = "calm"
+	reasonTop       = "calm, at its height"
+	reasonHold      = "calm; holds below a level that pressed"
+	reasonProbe     = "calm; tries a level that pressed"
+	reasonFrozen    = "something waits for a relation's lock: does not rise"
+)
+
+// next decides one period. It is pure.
+func (r rule) next(s state, in input) (state, outcome) {
+	in.limit = in.bounds.clamp(in.limit)
+	dt := in.now.Sub(s.last)
+	if s.last.IsZero() || dt < 0 {
+		dt = 0
+	}
+	s.last = in.now
+
+	if out, done := r.dipping(&s, in); done {
+		return s, out
+	}
+	v := in.verdict
+	if !v.Known {
+		return s, r.blind(&s, in)
+	}
+	s.unknown = 0
+	r.relief(&s, in, dt)
+	if s.series.watch(in.now, in.limit, in.activity, v) {
+		return s, r.giveBack(&s, in)
+	}
+	if v.Pressing && !r.acquitted(&s, in) {
+		return s, r.press(&s, in)
+	}
+	return s, r.calm(&s, in)
+}
+
+// dipping begins, keeps and ends the dip for a first baseline.
+func (r rule) dipping(s *state, in input) (outcome, bool) {
+	low := in.bounds.low()
+	if s.dip.active {
+		if s.dip.over(in.now, low, in.activity.Running, in.verdict.NeedBaseline, r.hold, r.holdMax) {
+			return outcome{in.limit, reasonLearned}, true
+		}
+		return outcome{low, reasonBaseline}, true
+	}
+	if s.dip.wanted(in.now, in.limit, in.bounds, in.contended, in.verdict) {
+		s.dip.begin(in.now)
+		s.count = 0
+		return outcome{low, reasonBaseline}, true
+	}
+	return outcome{}, false
+}
+
+// blind is a period with nothing to judge by.
+func (r rule) blind(s *state, in input) outcome {
+	s.count = 0
+	if s.unknown++; s.unknown <= r.staleAfter {
+		return outcome{in.limit, reasonUnknown}
+	}
+	s.hold, s.series = hold{}, series{}
+	return outcome{drift(in.limit, in.bounds), reasonDrift}
+}
+
+// relief forgets the hold when what made it has gone.
+func (r rule) relief(s *state, in input, dt time.Duration) {
+	v, a := in.verdict, in.activity
+	if !v.WritesMove {
+		s.hold, s.series, s.demand, s.blame = hold{}, series{}, demand{}, acquittals{}
+		return
+	}
+	if v.Pressing {
+		s.demand = demand{}
+		return
+	}
+	wrote, read := s.demand.halved(in.limit, dt, a.Writes.Count, a.ReadsDone, a.ReadTime)
+	if wrote || read {
+		s.hold, s.series = hold{}, series{}
+	}
+}
+
+// giveBack ends a series of cuts that did not help.
+func (r rule) giveBack(s *state, in input) outcome {
+	s.blame.of(s.series.signal).grant(in.now, s.series.relieved.value(), r.hold, r.holdMax)
+	to := max(in.limit, in.bounds.clamp(s.series.from))
+	s.series, s.hold, s.count = series{}, hold{}, 0
+	return outcome{to, reasonUnhelpful}
+}
+
+// acquitted is true when every signal that presses is one that reads are not to
+// blame for.
+func (r rule) acquitted(s *state, in input) bool {
+	all := true
+	for _, sig := range in.verdict.Signals {
+		// Each is asked, because each counts how long it has been worse.
+		if sig.Pressing && !s.blame.of(sig.Name).holds(in.now, sig, r.periods) {
+			all = false
+		}
+	}
+	return all
+}
+
+// press is a period in which writes suffered.
+func (r rule) press(s *state, in input) outcome {
+	v := in.verdict
+	s.hold.since = in.now // a probe that presses has not outlasted anything
+	if !in.contended {
+		s.count = 0
+		return outcome{in.limit, reasonIdle}
+	}
+	if !v.Fresh {
+		return outcome{in.limit, reasonAwaits}
+	}
+	periods := r.periods
+	if v.Strong {
+		periods = 1
+	}
+	to, count := Step(in.limit, s.count, periods, in.bounds, Period{Pressing: true, Contended: true})
+	s.count = count
+	switch {
+	case count > 0:
+		return outcome{in.limit, reasonAwaits}
+	case to == in.limit:
+		return outcome{to, reasonFloor}
+	}
+	lead, _ := v.Leading()
+	s.series.cut(in.limit, lead)
+	s.hold.pressed(in.limit, in.now, !s.raised, r.hold, r.holdMax)
+	s.raised = false
+	return outcome{to, v.Reason}
+}
+
+// calm is a period in which they did not, or for which reads are not to blame.
+func (r rule) calm(s *state, in input) outcome {
+	v := in.verdict
+	s.count = 0
+	enough := outlastOwn
+	for _, sig := range v.Signals {
+		if sig.Name != pressure.OwnWrites && sig.Threshold > 0 {
+			enough = outlastServer
+		}
+	}
+	probing := s.hold.outlasted(in.now, enough)
+	to, _ := Step(in.limit, 0, r.periods, in.bounds, Period{Contended: in.contended})
+	reason := reasonCalm
+	if v.Pressing {
+		reason = reasonAcquitted
+	}
+	switch {
+	case to == in.limit:
+		if !v.Pressing {
+			reason = reasonTop
+		}
+		return outcome{to, reason}
+	case v.Freeze:
+		return outcome{in.limit, reasonFrozen}
+	case probing:
+		return outcome{in.limit, reasonProbe}
+	case s.hold.blocks(to, in.now):
+		return outcome{in.limit, reasonHold}
+	}
+	s.hold.raised(to, in.now)
+	s.raised = true
+	return outcome{to, reason}
+}

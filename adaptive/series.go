@@ -1,0 +1,137 @@
+package adaptive
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pgyield/pgyield/pressure"
+)
+
+// A cut is an experiment. Its result counts once the reads above the new limit are
+// gone and the backlog they left has had time to clear.
+const (
+	settle      = 500 * time.Millisecond
+	experiment  = time.Second
+	enoughBad   = 2   // relieved windows that must not be better
+	enoughGood  = 8   // relieved windows after which the cut has proved itself
+	betterBy    = 0.7 // what may be left of the excess
+	worseFactor = 2   // how much worse lets cuts happen again
+)
+
+// mean is a running mean.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(v float64) { m.sum += v; m.n++ }
+
+func (m *mean) value() float64 {
+	if m.n == 0 {
+		return 0
+	}
+	return m.sum / float64(m.n)
+}
+
+// excess is how much longer a signal says a write takes than in calm.
+func excess(s pressure.Signal) float64 { return max(0, float64(s.Value-s.Baseline)) }
+
+// series is a row of cuts for the sake of one signal. The zero series is none.
+type series struct {
+	signal string
+	from   int // the limit before its first cut
+
+	loaded, relieved mean // the signal's excess before and after the reads were gone
+	drained          time.Time
+	lastBad          bool
+}
+
+func (s *series) active() bool { return s.signal != "" }
+
+// cut takes note of a cut at that limit.
+func (s *series) cut(limit int, lead pressure.Signal) {
+	if !s.active() {
+		*s = series{signal: lead.Name, from: limit}
+		s.loaded.add(excess(lead))
+	}
+	s.drained, s.relieved = time.Time{}, mean{}
+}
+
+// watch takes in a period after a cut and tells whether the cuts have failed.
+func (s *series) watch(now time.Time, limit int, a pressure.Activity, v pressure.Verdict) (failed bool) {
+	if !s.active() {
+		return false
+	}
+	sig, ok := v.Signal(s.signal)
+	if s.drained.IsZero() {
+		if ok && sig.Fresh {
+			s.loaded.add(excess(sig))
+		}
+		if a.Running <= limit {
+			s.drained = now
+		}
+		return false
+	}
+	if !ok || !sig.Fresh || sig.Since.Before(s.drained.Add(settle)) {
+		return false
+	}
+	s.relieved.add(excess(sig))
+	still := betterBy * s.loaded.value()
+	s.lastBad = excess(sig) > still
+	switch {
+	case s.lastBad && v.Pressing && s.relieved.n >= enoughBad && s.relieved.value() > still &&
+		now.Sub(s.drained) >= settle+experiment:
+		return true
+	case s.relieved.n >= enoughGood && s.relieved.value() <= still && !v.Pressing:
+		*s = series{}
+	}
+	return false
+}
+
+// acquittal says that reads are not to blame for a signal: cuts wait for it.
+type acquittal struct {
+	until  time.Time
+	length time.Duration
+	excess float64 // what the signal was without the reads
+	worse  int     // fresh periods in a row in which it was much worse
+}
+
+// acquittals holds one for each signal, in the order of pressure.SignalNames.
+type acquittals [6]acquittal
+
+func (q *acquittals) of(signal string) *acquittal {
+	return &q[max(0, slices.Index(signalNames, signal))]
+}
+
+var signalNames = pressure.SignalNames()
+
+// grant makes cuts for a signal wait, twice as long as the last time when that is
+// not long ago.
+func (q *acquittal) grant(now time.Time, excess float64, shortest, longest time.Duration) {
+	if q.length > 0 && now.Sub(q.until) <= longest {
+		q.length = min(2*q.length, longest)
+	} else {
+		q.length = shortest
+	}
+	q.until, q.excess, q.worse = now.Add(q.length), excess, 0
+}
+
+// holds reports whether cuts for that signal still wait. It ends early when the
+// signal is much worse for as many periods in a row as a cut takes.
+func (q *acquittal) holds(now time.Time, s pressure.Signal, periods int) bool {
+	if !now.Before(q.until) {
+		return false
+	}
+	if !s.Fresh {
+		return true
+	}
+	if excess(s) <= worseFactor*q.excess {
+		q.worse = 0
+		return true
+	}
+	if q.worse++; q.worse < periods {
+		return true
+	}
+	q.until, q.worse = now, 0
+	return false
+}

@@ -1,0 +1,166 @@
+package pressure
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// oldest is what a server is taken for that does not tell its version.
+const oldest = 130000
+
+// connect makes the connection where there is none and it is not too early.
+func (p *Poller) connect(ctx context.Context) error {
+	if p.conn != nil && !p.conn.IsClosed() {
+		return nil
+	}
+	if p.conn != nil {
+		p.drop()
+	}
+	if time.Now().Before(p.retryAt) || !p.reap() {
+		return ErrBackoff
+	}
+	conn, err := pgx.ConnectConfig(ctx, p.config)
+	if err != nil {
+		p.drop()
+		return err
+	}
+	p.conn = conn
+	p.query = queryKind{parts: allParts, names: p.options.Name != nil}
+	p.mu.Lock()
+	p.stat.Connects++
+	p.mu.Unlock()
+	return p.describe(ctx)
+}
+
+// reap forgets clean-ups that ended, and reports whether another connection may be
+// made beside those that did not.
+func (p *Poller) reap() bool {
+	left := p.dying[:0]
+	for _, done := range p.dying {
+		select {
+		case <-done:
+		default:
+			left = append(left, done)
+		}
+	}
+	p.dying = left
+	return len(left) < maxDying
+}
+
+// describe asks who we are and whom we talk to. A server that refuses to say is
+// judged by what it reported while connecting.
+func (p *Poller) describe(ctx context.Context) error {
+	p.query.version = reportedVersion(p.conn.PgConn().ParameterStatus("server_version"))
+	role := p.config.User
+	rows, err := p.conn.Query(ctx, "SELECT current_setting('server_version_num') AS server_version_num, current_user::text AS role_name",
+		pgx.QueryExecModeExec)
+	var r row
+	if err == nil {
+		r, err = scanRow(rows)
+	}
+	var refused *pgconn.PgError
+	if err != nil && (!errors.As(err, &refused) || p.conn.IsClosed()) {
+		p.drop()
+		return err
+	}
+	if v := r.reading("server_version_num"); v.Known {
+		p.query.version = int(v.Value)
+	}
+	if r["role_name"] != "" {
+		role = r["role_name"]
+	}
+	p.mu.Lock()
+	p.stat.Version, p.stat.Role, p.stat.Refused = p.query.version, role, nil
+	p.mu.Unlock()
+	return nil
+}
+
+// reportedVersion reads the server_version that a server reports, such as
+// "15.18 (Debian 15.18-1)" or "19devel", as a server_version_num.
+func reportedVersion(text string) int {
+	end := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	if end < 0 {
+		end = len(text)
+	}
+	major, err := strconv.Atoi(text[:end])
+	if err != nil || major < 13 || major > 1000 {
+		return oldest
+	}
+	return major * 10000
+}
+
+// degrade finds the parts of the poll that the server refuses and leaves them out
+// from now on. It reports whether the connection is still of use.
+func (p *Poller) degrade(ctx context.Context) bool {
+	var refused []string
+	for _, one := range []part{partServer, partWAL, partXID, partWALStats, partSessions} {
+		if p.query.parts&one == 0 {
+			refused = append(refused, partNames[one])
+			continue
+		}
+		_, err := p.conn.Exec(ctx, p.query.probeSQL(one), pgx.QueryExecModeExec)
+		var why *pgconn.PgError
+		switch {
+		case err == nil:
+		case errors.As(err, &why) && !p.conn.IsClosed() && lasting(why):
+			p.query.parts &^= one
+			refused = append(refused, partNames[one])
+			p.sayOnce("refused "+partNames[one], "pgyield: the server refuses a part of the pressure poll; that signal is off, the others go on",
+				"part", partNames[one], "code", why.Code, "error", why.Message)
+		default:
+			return false
+		}
+	}
+	// Nothing to leave out explains the failure: it may pass, or the connection is
+	// of no use; a new one decides.
+	if len(refused) == 0 {
+		return false
+	}
+	p.mu.Lock()
+	p.stat.Refused = refused
+	p.mu.Unlock()
+	return true
+}
+
+// lasting is true for errors that say what a server cannot or will not do, not how
+// it fares at the moment.
+func lasting(err *pgconn.PgError) bool {
+	switch {
+	case strings.HasPrefix(err.Code, "42"), // syntax error or access rule violation
+		strings.HasPrefix(err.Code, "0A"), // feature not supported
+		strings.HasPrefix(err.Code, "22"), // data exception: a setting that reads otherwise
+		err.Code == "55000":               // not in prerequisite state
+		return true
+	}
+	return false
+}
+
+// runMaintain calls Options.Maintain when it is due and reports whether it did.
+func (p *Poller) runMaintain(ctx context.Context) bool {
+	now := time.Now()
+	if p.options.Maintain == nil || now.Before(p.maintain) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.options.MaintainTimeout)
+	defer cancel()
+	err := p.options.Maintain(ctx, p.conn)
+	p.mu.Lock()
+	p.stat.MaintainError = err
+	p.mu.Unlock()
+	if err == nil {
+		p.maintains = 0
+		p.maintain = time.Now().Add(p.options.MaintainEvery)
+		return true
+	}
+	// One that fails may have cost the connection: it must not do so at every poll.
+	p.maintains = min(max(2*p.maintains, p.options.MaintainTimeout), p.options.MaintainEvery)
+	p.maintain = time.Now().Add(p.maintains)
+	p.sayOnce("maintain", "pgyield: upkeep on the monitor's connection failed; polling goes on", "error", err)
+	return true
+}

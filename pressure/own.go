@@ -1,0 +1,167 @@
+package pressure
+
+import (
+	"math"
+	"time"
+)
+
+// What a judgement by own writes takes.
+const (
+	minWrites    = 8  // below, a p90 says nothing: periods are accumulated
+	strongWrites = 30 // from here on, one period can be evidence enough
+	calmerWrites = 100
+	// calmerMargin is how far below the baseline a busier stretch must be to replace
+	// it: the p90 of a hundred writes is that noisy.
+	calmerMargin = 0.85
+	// baselineHalfLife is the calm time after which a baseline has forgotten half.
+	baselineHalfLife = 15 * time.Second
+	// baselineKeeps is the number of writes that decay leaves, so that a few writes
+	// a minute keep a baseline at all.
+	baselineKeeps = 24.0
+	accumulateFor = time.Minute
+)
+
+// own judges by the program's own write latency.
+type own struct {
+	tolerance float64
+	absolute  time.Duration
+
+	acc   WriteStats // since the last judgement
+	since time.Time
+
+	base      weights
+	baseQuiet bool // base was learned while reads were quiet, or at the floor
+	calmer    WriteStats
+
+	lastWrite time.Time
+	rate      float64 // writes per second, smoothed
+
+	signal Signal
+	judged bool
+	strong bool
+}
+
+// observe takes in a period of length dt and reports whether enough writes have
+// come together for a judgement.
+func (o *own) observe(now time.Time, a Activity, dt time.Duration) bool {
+	if o.since.IsZero() || (o.acc.Count > 0 && now.Sub(o.since) > accumulateFor) {
+		o.acc, o.since = WriteStats{}, now.Add(-dt)
+	}
+	if a.Writes.Count > 0 || a.WritesRunning > 0 {
+		o.lastWrite = now
+	}
+	if dt > 0 {
+		k := 1 - math.Exp(-dt.Seconds()/2)
+		o.rate += k * (float64(a.Writes.Count)/dt.Seconds() - o.rate)
+	}
+	o.acc = o.acc.Add(a.Writes)
+	return o.acc.Count >= minWrites
+}
+
+// moving is true while own writes come, at whatever rate they do.
+func (o *own) moving(now time.Time) bool {
+	if o.lastWrite.IsZero() {
+		return false
+	}
+	wait := 10 * time.Second
+	if o.rate > 0 {
+		wait = min(wait, time.Duration(8/o.rate*float64(time.Second)))
+	}
+	return now.Sub(o.lastWrite) < max(wait, 500*time.Millisecond)
+}
+
+// stop forgets the judgement (not the baseline) because writes have stopped.
+func (o *own) stop() {
+	o.acc, o.since = WriteStats{}, time.Time{}
+	o.judged, o.strong, o.signal = false, false, Signal{}
+}
+
+func (o *own) usable() bool { return o.base.total >= minWrites }
+
+// thresholds returns where the signal enters, leaves, and is strong evidence; zero
+// when there is nothing to compare with.
+func (o *own) thresholds() (enter, leave, strong time.Duration) {
+	if o.absolute > 0 {
+		t := float64(o.absolute)
+		return o.absolute, time.Duration(0.8 * t), time.Duration(1.4 * t)
+	}
+	if !o.usable() {
+		return 0, 0, 0
+	}
+	base := float64(o.base.quantile(0.9))
+	excess := o.tolerance - 1
+	return time.Duration(base * o.tolerance), time.Duration(base * (1 + excess/2)), time.Duration(base * (1 + 2*excess))
+}
+
+// judge ends the accumulated window. With no reads about nothing can press.
+func (o *own) judge(reading bool) {
+	enter, leave, strong := o.thresholds()
+	p90 := o.acc.P90()
+	was := o.judged && o.signal.Pressing
+	s := Signal{Name: OwnWrites, Value: p90, Threshold: enter, Fresh: true, Since: o.since}
+	if o.usable() {
+		s.Baseline = o.base.quantile(0.9)
+	}
+	s.Pressing = reading && enter > 0 && (p90 > enter || (was && p90 >= leave))
+	// A median over the strong threshold is as good as many writes whose p90 is:
+	// it is what makes a few writes a second enough.
+	o.strong = s.Pressing && ((o.acc.Count >= strongWrites && p90 > strong) || o.acc.Median() > strong)
+	o.signal, o.judged = s, true
+}
+
+// learn takes the window just judged into the baseline where it may be.
+func (o *own) learn(now time.Time, w windowKind) {
+	defer func() { o.acc, o.since = WriteStats{}, now }()
+	switch {
+	case w == probing || w == quiet:
+		if !o.baseQuiet {
+			o.base, o.baseQuiet = weights{}, true
+		}
+		o.addToBase(now)
+	case w == pressed || w == held:
+		o.calmer = WriteStats{}
+		if w == held {
+			return
+		}
+	case !o.baseQuiet && w == loud:
+		o.addToBase(now)
+	case o.usable():
+		o.learnCalmer()
+	}
+}
+
+func (o *own) addToBase(now time.Time) {
+	keep := math.Exp2(-now.Sub(o.since).Seconds() / baselineHalfLife.Seconds())
+	if o.base.total*keep < baselineKeeps {
+		keep = min(1, baselineKeeps/max(o.base.total, 1))
+	}
+	o.base.add(o.acc, keep)
+	o.calmer = WriteStats{}
+}
+
+// learnCalmer replaces the baseline by a stretch under load that was better still.
+// Only whole stretches are compared: to add the better windows alone would make
+// the baseline a record, not a norm.
+func (o *own) learnCalmer() {
+	o.calmer = o.calmer.Add(o.acc)
+	if o.calmer.Count < calmerWrites {
+		return
+	}
+	if float64(o.calmer.P90()) < calmerMargin*float64(o.base.quantile(0.9)) {
+		o.base = weights{}
+		o.base.add(o.calmer, 1)
+	}
+	o.calmer = WriteStats{}
+}
+
+// windowKind says what a window may teach.
+type windowKind uint8
+
+const (
+	loud      windowKind = iota // reads ran, the limit held none back, nothing pressed
+	quiet                       // at most one read ran, none waited
+	contended                   // the limit held reads back, nothing pressed
+	probing                     // at the floor, to learn
+	pressed                     // something pressed
+	held                        // before a probe has drained: teaches nothing
+)

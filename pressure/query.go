@@ -1,0 +1,133 @@
+package pressure
+
+import (
+	"strings"
+)
+
+// part is a piece of the poll that a server or a role may refuse; what it reads is
+// then absent and the rest of the poll goes on.
+type part uint8
+
+const (
+	partWAL      part = 1 << iota // the WAL insert position
+	partXID                       // the next transaction id
+	partWALStats                  // WAL sync counters (14 and later)
+	partSessions                  // what sessions do and wait for
+	partServer                    // version and start of the server
+	allParts     = partWAL | partXID | partWALStats | partSessions | partServer
+)
+
+// partNames are what the log calls the parts.
+var partNames = map[part]string{
+	partWAL: "WAL position", partXID: "transaction id", partWALStats: "WAL sync counters",
+	partSessions: "sessions", partServer: "server version",
+}
+
+// queryKind decides the text of the poll.
+type queryKind struct {
+	version int  // server_version_num
+	parts   part // those that work
+	locks   bool // read pg_locks, because sessions are hidden from the role
+	names   bool // set our application_name and read the others'
+}
+
+// build returns the poll: one statement, so that it needs no transaction and no
+// state of the session. Every reading is found by its column's name, so a column
+// that is not there is an absent reading.
+func (k queryKind) build() string {
+	columns := []string{
+		"r.rec AS in_recovery",
+		"extract(epoch FROM clock_timestamp())::float8 AS server_ts",
+	}
+	from := []string{"(SELECT pg_is_in_recovery() AS rec) r"}
+	add := func(p part, column, source string) {
+		if k.parts&p == 0 {
+			return
+		}
+		columns = append(columns, column)
+		if source != "" {
+			from = append(from, source)
+		}
+	}
+	add(partServer, "current_setting('server_version_num')::int AS server_version_num,"+
+		" extract(epoch FROM pg_postmaster_start_time())::float8 AS started", "")
+	// A standby has no insert position; asking is an error there.
+	add(partWAL, "CASE WHEN NOT r.rec THEN (pg_current_wal_insert_lsn()-'0/0'::pg_lsn)::float8 END AS wal_lsn_bytes", "")
+	add(partXID, k.xid(), "")
+	if column, source := k.walStats(); column != "" {
+		add(partWALStats, column, source)
+	}
+	add(partSessions, "a.*", "("+sessionsSQL+") a")
+	if k.locks {
+		add(partSessions, "l.*", "("+k.lockSQL()+") l")
+	}
+	if k.names {
+		columns = append(columns, "set_config('application_name', $1::text, false) AS own_name", "n.names")
+		from = append(from, "("+namesSQL+") n")
+	}
+	return "SELECT " + strings.Join(columns, ", ") + " FROM " + strings.Join(from, ", ")
+}
+
+func (k queryKind) xid() string {
+	return "pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next_xid"
+}
+
+// walStats reads the WAL's sync counters, which moved to pg_stat_io in 18. Their
+// time counts only under track_wal_io_timing; without it, it is absent, not zero.
+func (k queryKind) walStats() (column, source string) {
+	const timed = "CASE WHEN current_setting('track_wal_io_timing')::bool THEN "
+	switch {
+	case k.version >= 180000:
+		return "w.wal_syncs, " + timed + "w.t END AS wal_sync_ms, extract(epoch FROM w.reset)::float8 AS stats_reset",
+			"(SELECT sum(fsyncs)::float8 AS wal_syncs, sum(fsync_time) AS t, max(stats_reset) AS reset" +
+				" FROM pg_stat_io WHERE object='wal' AND context='normal') w"
+	case k.version >= 140000:
+		return "w.wal_sync::float8 AS wal_syncs, " + timed + "w.wal_sync_time END AS wal_sync_ms," +
+			" extract(epoch FROM w.stats_reset)::float8 AS stats_reset", "pg_stat_wal w"
+	default:
+		return "", ""
+	}
+}
+
+// sessionsSQL counts what other sessions do. It reads the function below
+// pg_stat_activity, which spares two joins. A session that the role may not see has
+// no backend_type: it must be counted, not dropped by a comparison with it.
+const sessionsSQL = `SELECT
+ count(*) FILTER (WHERE backend_xid IS NOT NULL)::int AS write_xacts,
+ count(*) FILTER (WHERE state='active' AND wait_event IN ('WALSync','WalSync','WALWrite','WalWrite'))::int AS wal_waiters,
+ count(*) FILTER (WHERE state='active' AND wait_event='SyncRep')::int AS syncrep_waiters,
+ count(*) FILTER (WHERE state='active' AND wait_event_type='Lock')::int AS lock_waiters,
+ count(*) FILTER (WHERE state='active' AND wait_event_type='Lock' AND wait_event='relation')::int AS relation_lock_waiters,
+ coalesce(max(extract(epoch FROM clock_timestamp()-query_start)) FILTER (WHERE state='active' AND wait_event_type='Lock')*1000,0)::float8 AS lock_wait_max_ms,
+ coalesce(max(extract(epoch FROM clock_timestamp()-query_start)) FILTER (WHERE state='active' AND wait_event_type='Lock' AND wait_event='relation')*1000,0)::float8 AS relation_lock_wait_max_ms,
+ coalesce(max(extract(epoch FROM clock_timestamp()-query_start)) FILTER (WHERE state='active' AND backend_xid IS NOT NULL AND wait_event_type IS DISTINCT FROM 'Lock')*1000,0)::float8 AS write_stmt_max_ms,
+ count(*) FILTER (WHERE backend_type IS NULL AND datid IS NOT NULL)::int AS hidden
+ FROM pg_stat_get_activity(NULL) WHERE pid<>pg_backend_pid()
+ AND (backend_type IS NULL OR backend_type IN ('client backend','parallel worker'))`
+
+// lockSQL counts waits in pg_locks, which every role sees. When a wait began is
+// known from 14 on.
+func (k queryKind) lockSQL() string {
+	age := "NULL::float8"
+	relationAge := age
+	if k.version >= 140000 {
+		const oldest = "coalesce(extract(epoch FROM clock_timestamp()-min(waitstart)"
+		age = oldest + ")*1000,0)::float8"
+		relationAge = oldest + " FILTER (WHERE locktype='relation'))*1000,0)::float8"
+	}
+	return "SELECT count(*)::int AS pg_locks_waiters," +
+		" count(*) FILTER (WHERE locktype='relation')::int AS pg_locks_relation_waiters, " +
+		age + " AS pg_locks_wait_max_ms, " + relationAge + " AS pg_locks_relation_wait_max_ms" +
+		" FROM pg_locks WHERE NOT granted"
+}
+
+// namesSQL reads the names of other sessions that begin with $2, at most so many
+// that a crowd of them cannot make the poll large.
+const namesSQL = `SELECT array_to_string(ARRAY(SELECT application_name FROM pg_stat_get_activity(NULL)
+ WHERE pid<>pg_backend_pid() AND left(application_name, length($2::text)) = $2::text LIMIT 2000), E'\n') AS names`
+
+// probeSQL asks for one part alone, to find out which of them is refused.
+func (k queryKind) probeSQL(p part) string {
+	k.parts, k.names = p, false
+	return k.build()
+}
