@@ -68,7 +68,6 @@ func (s *scan) explainOptions() (runs, ok bool) {
 			runs = runs || s.key == kwAnalyze || s.key == kwAnalyse
 		case quoted:
 			runs = true
-		case literal, other:
 		default:
 			return runs, false
 		}

@@ -56,12 +56,18 @@ func (p pattern) matches(name []byte) bool {
 	return tail >= len(p.prefix) && string(name[:len(p.prefix)]) == p.prefix && string(name[tail:]) == p.suffix
 }
 
+// lengths holds, by initials, a bit for each length that a name has. Most calls
+// are told from every known name by it.
+type lengths [1024]uint64
+
+func (l *lengths) add(name string) { l[initials(name)] |= 1 << len(name) }
+
 // catalogue is the built-in part of the functions: names, and families by their
 // first two letters.
 type catalogue struct {
 	names    map[string]reason
 	families map[uint16][]pattern
-	starts   [1024]bool // by initials: false where no writer's name begins so
+	lengths  lengths
 }
 
 var builtins = newCatalogue()
@@ -71,7 +77,7 @@ func newCatalogue() *catalogue {
 	for list, why := range map[string]reason{volatileWriters: builtinVolatile, plannedWriters: builtinPlanned, harmless: 0} {
 		for _, name := range strings.Fields(list) {
 			c.names[name] = why
-			c.starts[initials(name)] = true
+			c.lengths.add(name)
 		}
 	}
 	for list, why := range map[string]reason{writerPatterns: builtinVolatile, plannedPatterns: builtinPlanned} {
@@ -79,7 +85,7 @@ func newCatalogue() *catalogue {
 			prefix, suffix, _ := strings.Cut(text, "*")
 			i := initials(prefix)
 			c.families[i] = append(c.families[i], pattern{prefix, suffix, why})
-			c.starts[i] = true
+			c.lengths[i] |= ^uint64(0) << (len(prefix) + len(suffix))
 		}
 	}
 	return c
@@ -93,7 +99,7 @@ func initials[T string | []byte](name T) uint16 {
 	return uint16(name[0]&31)<<5 | uint16(name[1]&31)
 }
 
-// call returns why a built-in function of that folded name writes, or 0.
+// call returns why a built-in function of that folded name writes, or none.
 func (c *catalogue) call(name []byte) reason {
 	if why, ok := c.names[string(name)]; ok {
 		return why
@@ -103,27 +109,26 @@ func (c *catalogue) call(name []byte) reason {
 			return p.why
 		}
 	}
-	return 0
+	return none
 }
 
 // functions is everything known about names. It is immutable; the zero value
 // knows the built-in ones.
 type functions struct {
-	// named holds what was registered or learned; 0 is a reading function.
-	named map[string]reason
-	// starts is builtins.starts for the names in named.
-	starts [1024]bool
+	// named holds what was registered or learned; none is a reading function.
+	named   map[string]reason
+	lengths lengths
 }
 
 // call returns why a call of the function with this name, as it stands in the
-// text, writes; 0 when it does not, or nothing is known of it.
+// text, writes; none when it does not, or nothing is known of it.
 func (f *functions) call(text string, isQuoted bool) reason {
 	if isQuoted {
 		return f.callQuoted(text)
 	}
 	i := initials(text)
-	if !builtins.starts[i] && !f.starts[i] {
-		return 0
+	if len(text) <= maxName && (builtins.lengths[i]|f.lengths[i])>>len(text)&1 == 0 {
+		return none
 	}
 	var buffer [maxName]byte
 	n := copy(buffer[:], clip(text))
@@ -174,6 +179,6 @@ func clip[T string | []byte](name T) T {
 func (f *functions) name(named map[string]reason) {
 	f.named = named
 	for name := range named {
-		f.starts[initials(name)] = true
+		f.lengths.add(name)
 	}
 }

@@ -1,7 +1,7 @@
 package intent
 
-// token is a kind of token. Operators, commas, brackets and colons carry no
-// meaning for the rules and are all other.
+// token is a kind of token. Only kinds that mean something to the rules are
+// tokens of their own: see lexer.gap for the others.
 type token uint8
 
 const (
@@ -13,8 +13,6 @@ const (
 	open
 	closing
 	semicolon
-	literal // a string, number or $1
-	other
 )
 
 // class sorts bytes by what a token that starts with them is. The order
@@ -71,63 +69,98 @@ type lexer struct {
 	pos   int    // behind the current token
 	key   uint64 // of a word of at most eight bytes: folded and packed; else 0
 	why   reason // of a bad token
+	gap   bool   // literals, operators, commas, brackets or colons stand before the token
 }
 
-// next moves to the next token. Behind a bad one it must not be called again,
-// except through resume.
+// next moves to the next token. Behind a bad one it must not be called again
+// before pos is moved.
 func (l *lexer) next() token {
 	sql, i := l.sql, l.pos
+	l.gap = false
 	for i < len(sql) {
 		switch classes[sql[i]] {
+		case letter:
+			// Of the bytes that a word may hold only letters and '_' are changed by
+			// the bit, and no two of them become the same but the cases of a letter.
+			key, j := uint64(sql[i]|0x20), i+1
+			for j < len(sql) && classes[sql[j]] <= dollar {
+				key = key<<8 | uint64(sql[j]|0x20)
+				j++
+			}
+			switch j - i {
+			case 1:
+				if j < len(sql) && (sql[j] == '\'' || sql[j] == '&') {
+					if k := l.prefixed(i); k != i {
+						if k < 0 {
+							return bad
+						}
+						i, l.gap = k, true
+						continue
+					}
+				}
+			case 2, 3, 4, 5, 6, 7, 8:
+			default:
+				key = 0
+			}
+			l.start, l.pos, l.key = i, j, key
+			return word
 		case space:
 			i++
-			continue
-		case letter:
-			return l.word(i)
-		case dash:
-			if i+1 < len(sql) && sql[i+1] == '-' {
-				i = lineEnd(sql, i)
-				continue
-			}
-			return l.one(i, other)
-		case slash:
-			// A comment may start in the middle of a run of operator characters,
-			// so operators are taken one character at a time.
-			if i+1 < len(sql) && sql[i+1] == '*' {
-				j := commentEnd(sql, i)
-				if j < 0 {
-					return l.bad(i, unfinishedComment)
-				}
-				i = j
-				continue
-			}
-			return l.one(i, other)
 		case operator, punctuation:
-			return l.one(i, other)
+			// Operators are taken one character at a time, since a comment may start
+			// in the middle of a run of them.
+			i++
+			l.gap = true
 		case parenOpen:
-			return l.one(i, open)
+			l.start, l.pos = i, i+1
+			return open
 		case parenClose:
-			return l.one(i, closing)
+			l.start, l.pos = i, i+1
+			return closing
+		case period:
+			if i+1 == len(sql) || sql[i+1] != '.' && classes[sql[i+1]] != digit {
+				l.start, l.pos = i, i+1
+				return dot
+			}
+			if i = l.inert(i); i < 0 {
+				return bad
+			}
+		case doubleQuote:
+			return l.quotedName(i)
+		case semi:
+			l.start, l.pos = i, i+1
+			return semicolon
 		default:
-			return l.rare(i)
+			if i = l.inert(i); i < 0 {
+				return bad
+			}
 		}
 	}
 	l.start, l.pos = i, i
 	return end
 }
 
-// rare is the part of next that is not worth a place in its loop.
-func (l *lexer) rare(i int) token {
-	switch classes[l.sql[i]] {
-	case semi:
-		return l.one(i, semicolon)
-	case period:
-		return l.period(i)
+// inert returns the index behind what is no token: a comment, a literal, a dash
+// or slash. It is negative when l is at a bad token.
+func (l *lexer) inert(i int) int {
+	sql, c := l.sql, classes[l.sql[i]]
+	if i+1 < len(sql) {
+		switch {
+		case c == dash && sql[i+1] == '-':
+			return lineEnd(sql, i)
+		case c == slash && sql[i+1] == '*':
+			return l.comment(i)
+		case c == period && sql[i+1] == '.':
+			return l.bad(i, unknownCharacter)
+		}
+	}
+	l.gap = true
+	switch c {
+	case dash, slash:
+		return i + 1
 	case quote:
 		return l.plainString(i)
-	case doubleQuote:
-		return l.quotedName(i)
-	case digit:
+	case digit, period:
 		return l.number(i)
 	case dollar:
 		return l.dollar(i)
@@ -136,59 +169,22 @@ func (l *lexer) rare(i int) token {
 	}
 }
 
-func (l *lexer) one(i int, t token) token {
-	l.start, l.pos = i, i+1
-	return t
+// prefixed returns the index behind the literal that begins with the letter at i,
+// i when there is none, or a negative number when l is at a bad token. Other
+// prefixes than E do not change how a string is read.
+func (l *lexer) prefixed(i int) int {
+	switch next := l.sql[i+1]; {
+	case l.sql[i]|0x20 == 'e' && next == '\'':
+		return l.escapeString(i)
+	case l.sql[i]|0x20 == 'u' && next == '&' && i+2 < len(l.sql) && l.sql[i+2] == '"':
+		return l.bad(i, unicodeName)
+	default:
+		return i
+	}
 }
 
-func (l *lexer) upTo(i, j int, t token) token {
-	l.start, l.pos = i, j
-	return t
-}
-
-func (l *lexer) bad(i int, why reason) token {
+// bad makes a bad token; it returns what inert does.
+func (l *lexer) bad(i int, why reason) int {
 	l.start, l.pos, l.why = i, i, why
-	return bad
-}
-
-// word reads a bare word, or the string whose prefix it turns out to be.
-func (l *lexer) word(i int) token {
-	sql := l.sql
-	key, j := uint64(sql[i]|0x20), i+1
-	for j < len(sql) {
-		b := sql[j]
-		if classes[b] > dollar {
-			break
-		}
-		// Of the bytes that a word may hold only letters and '_' are changed by
-		// the bit, and no two of them become the same but the two cases of a letter.
-		key = key<<8 | uint64(b|0x20)
-		j++
-	}
-	if j-i == 1 && j < len(sql) {
-		switch {
-		case key == 'e' && sql[j] == '\'':
-			return l.escapeString(i)
-		case key == 'u' && sql[j] == '&' && j+1 < len(sql) && sql[j+1] == '"':
-			return l.bad(i, unicodeName)
-		}
-	}
-	if j-i > 8 {
-		key = 0
-	}
-	l.start, l.pos, l.key = i, j, key
-	return word
-}
-
-// period tells a dot from a number that starts with one.
-func (l *lexer) period(i int) token {
-	if i+1 < len(l.sql) {
-		switch {
-		case l.sql[i+1] == '.':
-			return l.bad(i, unknownCharacter)
-		case classes[l.sql[i+1]] == digit:
-			return l.number(i)
-		}
-	}
-	return l.one(i, dot)
+	return -1
 }

@@ -11,10 +11,9 @@ func lineEnd(sql string, i int) int {
 	return i
 }
 
-// commentEnd returns the index behind the /* comment */ at i, or -1. Such
-// comments nest.
-func commentEnd(sql string, i int) int {
-	depth := 0
+// comment returns the index behind the /* comment */ at i. Such comments nest.
+func (l *lexer) comment(start int) int {
+	sql, i, depth := l.sql, start, 0
 	for i+1 < len(sql) {
 		switch {
 		case sql[i] == '/' && sql[i+1] == '*':
@@ -30,13 +29,13 @@ func commentEnd(sql string, i int) int {
 			i++
 		}
 	}
-	return -1
+	return l.bad(start, unfinishedComment)
 }
 
-// plainString reads '...'. Where a backslash stands before a quote the server's
+// plainString returns the index behind the '...' at i. Where a backslash stands before a quote the server's
 // standard_conforming_strings decides where the string ends, and the text does
 // not show that setting.
-func (l *lexer) plainString(i int) token {
+func (l *lexer) plainString(i int) int {
 	for j := i + 1; ; j += 2 {
 		n := strings.IndexByte(l.sql[j:], '\'')
 		if n < 0 {
@@ -47,14 +46,14 @@ func (l *lexer) plainString(i int) token {
 			return l.bad(j-1, backslashQuote)
 		}
 		if j+1 == len(l.sql) || l.sql[j+1] != '\'' {
-			return l.upTo(i, j+1, literal)
+			return j + 1
 		}
 	}
 }
 
 // escapeString reads E'...', i being the index of the E. It goes on behind white
 // space with a line end in it and another quote, and the escapes with it.
-func (l *lexer) escapeString(i int) token {
+func (l *lexer) escapeString(i int) int {
 	sql := l.sql
 	for j := i + 2; j < len(sql); j++ {
 		switch sql[j] {
@@ -72,7 +71,7 @@ func (l *lexer) escapeString(i int) token {
 			}
 			next := continuation(sql, j+1)
 			if next < 0 {
-				return l.upTo(i, j+1, literal)
+				return j + 1
 			}
 			j = next
 		}
@@ -103,31 +102,34 @@ func continuation(sql string, i int) int {
 	return -1
 }
 
-// quotedName reads "...".
+// quotedName reads "...", which is a token.
 func (l *lexer) quotedName(i int) token {
 	for j := i + 1; ; j += 2 {
 		n := strings.IndexByte(l.sql[j:], '"')
 		if n < 0 {
-			return l.bad(i, unfinishedName)
+			l.bad(i, unfinishedName)
+			return bad
 		}
 		j += n
 		if j+1 == len(l.sql) || l.sql[j+1] != '"' {
 			if j == i+1 {
-				return l.bad(i, emptyName)
+				l.bad(i, emptyName)
+				return bad
 			}
-			return l.upTo(i, j+1, quoted)
+			l.start, l.pos = i, j+1
+			return quoted
 		}
 	}
 }
 
 // dollar reads $1 and $tag$...$tag$.
-func (l *lexer) dollar(i int) token {
+func (l *lexer) dollar(i int) int {
 	sql, j := l.sql, i+1
 	if j < len(sql) && classes[sql[j]] == digit {
 		for j < len(sql) && classes[sql[j]] == digit {
 			j++
 		}
-		return l.number2(i, j)
+		return l.numberEnd(i, j)
 	}
 	for j < len(sql) && classes[sql[j]] <= digit {
 		j++
@@ -140,24 +142,27 @@ func (l *lexer) dollar(i int) token {
 	if n < 0 {
 		return l.bad(i, unfinishedString)
 	}
-	return l.upTo(i, j+1+n+len(tag), literal)
+	return j + 1 + n + len(tag)
 }
 
 // number reads a number that starts with a digit or with a dot and a digit.
-func (l *lexer) number(i int) token {
+func (l *lexer) number(i int) int {
 	sql, j := l.sql, i
 	if sql[i] == '0' && i+1 < len(sql) {
 		if valid := radix(sql[i+1]); valid != "" {
 			if j = digits(sql, i+2, valid); j < 0 || j == i+2 {
 				return l.bad(i, junkNumber)
 			}
-			return l.number2(i, j)
+			return l.numberEnd(i, j)
 		}
 	}
 	if sql[j] != '.' {
 		j = digits(sql, j, decimal)
 	}
 	if j >= 0 && j < len(sql) && sql[j] == '.' {
+		if j+1 < len(sql) && sql[j+1] == '.' {
+			return l.bad(i, junkNumber)
+		}
 		j = digits(sql, j+1, decimal)
 	}
 	if j >= 0 && j < len(sql) && sql[j]|0x20 == 'e' {
@@ -170,19 +175,16 @@ func (l *lexer) number(i int) token {
 			return l.bad(i, junkNumber)
 		}
 	}
-	return l.number2(i, j)
+	return l.numberEnd(i, j)
 }
 
-// number2 ends a number or parameter at j: what follows must not look like part
+// numberEnd ends a number or parameter at j: what follows must not look like part
 // of it, because servers disagree on what that is. A negative j is a bad number.
-func (l *lexer) number2(i, j int) token {
+func (l *lexer) numberEnd(i, j int) int {
 	if j < 0 || j < len(l.sql) && classes[l.sql[j]] <= dollar {
 		return l.bad(i, junkNumber)
 	}
-	if j+1 < len(l.sql) && l.sql[j] == '.' && l.sql[j+1] == '.' {
-		return l.bad(i, junkNumber)
-	}
-	return l.upTo(i, j, literal)
+	return j
 }
 
 const decimal = "0123456789"

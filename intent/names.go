@@ -47,6 +47,8 @@ func parseName(text string) (string, error) {
 		t := l.next()
 		part := ""
 		switch {
+		case l.gap:
+			return "", errNoName
 		case t == word:
 			part = foldName(text[l.start:l.pos])
 		case t == quoted:
@@ -56,11 +58,12 @@ func parseName(text string) (string, error) {
 		default:
 			return "", errNoName
 		}
-		switch l.next() {
-		case end:
+		switch t := l.next(); {
+		case l.gap:
+			return "", errNoName
+		case t == end:
 			return clip(part), nil
-		case dot:
-		default:
+		case t != dot:
 			return "", errNoName
 		}
 	}

@@ -6,12 +6,12 @@ type query struct {
 	found  verdict // what the statement is so far: Read or Trivial
 	depth  int     // of open parentheses
 	with   bool    // a WITH was seen, so INSERT and its kin may be statements
-	prev   token   // the token before: its kind,
-	key    uint64  // its key where it is a word that says something to the next,
-	from   int     // and where it
-	to     int     // stands
+	prev   token   // the token before, or bad where it was none of the kinds that count:
+	inside bool    // whether it, a name, stands behind a dot,
+	key    uint64  // its key where it is a word that means something to the next,
+	from   int     // where it starts
+	to     int     // and ends
 	schema [2]int  // where the name before the last dot stands
-	inside bool    // the word before stands behind a dot
 }
 
 // query classifies a statement that begins like a query; its first word is the
@@ -26,39 +26,44 @@ func (s *scan) query(depth int, intent Intent) verdict {
 	}
 	for {
 		t := s.next()
+		if s.gap {
+			q.prev, q.key = bad, 0
+		}
 		switch t {
 		case word:
-			if why := q.word(); why != none {
-				return q.write(why)
+			if q.key != 0 || matters(s.key) {
+				if why := q.word(); why != none {
+					return q.write(why)
+				}
+			} else {
+				q.inside = q.prev == dot
 			}
 		case open:
 			q.depth++
-			if q.prev == word && q.key != kwSelect && q.key != kwValues || q.prev == quoted {
+			if q.prev == quoted || q.prev == word && q.key != kwSelect && q.key != kwValues {
 				q.found.Intent = Read
 				if why := q.call(); why != none {
 					return q.write(why)
 				}
 			}
 			q.key = 0
-		case quoted:
-			if q.with && isDML(q.key) {
-				return q.write(dataChange)
-			}
-			q.key, q.inside = 0, q.prev == dot
-		case dot:
-			q.schema, q.key = [2]int{q.from, q.to}, 0
 		case closing:
 			if q.depth--; q.depth < 0 {
 				return s.write(unbalanced, false)
 			}
 			q.key = 0
+		case dot:
+			q.schema, q.key = [2]int{q.from, q.to}, 0
+		case quoted:
+			if q.with && isDML(q.key) {
+				return q.write(dataChange)
+			}
+			q.key, q.inside = 0, q.prev == dot
 		case end, semicolon:
 			s.last = t
 			return q.read()
-		case bad:
-			return s.failed(t, none)
 		default:
-			q.key = 0
+			return s.failed(t, none)
 		}
 		q.prev, q.from, q.to = t, s.start, s.pos
 	}
@@ -66,6 +71,9 @@ func (s *scan) query(depth int, intent Intent) verdict {
 
 // word applies the rules to a bare word and the one before it.
 func (q *query) word() reason {
+	if q.with && isDML(q.key) {
+		return dataChange
+	}
 	switch q.scan.key {
 	case kwInto:
 		// Not even behind AS or a dot: in `select t.as into t2` the word before
@@ -80,12 +88,11 @@ func (q *query) word() reason {
 			return rowLock
 		}
 	}
-	if q.with && isDML(q.key) {
-		return dataChange
-	}
-	q.key, q.inside = q.scan.key, q.prev == dot
-	if q.inside && q.key != kwFor {
-		q.key = 0 // a column may have any keyword's name
+	q.inside = q.prev == dot
+	q.key = 0
+	// A column may have any keyword's name; FOR is not excused.
+	if k := q.scan.key; matters(k) && (!q.inside || k == kwFor) {
+		q.key = k
 	}
 	return none
 }
@@ -128,9 +135,10 @@ func (q *query) write(why reason) verdict {
 // dataChangeFollows tells whether the rest of the statement holds an INSERT,
 // UPDATE, DELETE or MERGE behind WITH.
 func (q *query) dataChangeFollows() bool {
-	s, pending, prev := q.scan, false, other
+	s, pending, prev := q.scan, false, bad
 	for {
 		t := s.next()
+		pending = pending && !s.gap
 		switch t {
 		case end, semicolon, bad:
 			return false
@@ -140,7 +148,7 @@ func (q *query) dataChangeFollows() bool {
 			}
 			if t == word {
 				q.with = q.with || s.key == kwWith
-				pending = q.with && prev != dot && isDML(s.key)
+				pending = q.with && (prev != dot || s.gap) && isDML(s.key)
 			}
 		default:
 			pending = false

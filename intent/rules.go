@@ -1,6 +1,9 @@
 package intent
 
-import "strings"
+import (
+	"math/bits"
+	"strings"
+)
 
 // The words that the rules know, packed as lexer.key packs them.
 const (
@@ -26,6 +29,25 @@ const (
 	kwAnalyse = 'a'<<48 | 'n'<<40 | 'a'<<32 | 'l'<<24 | 'y'<<16 | 's'<<8 | 'e'
 	kwVerbose = 'v'<<48 | 'e'<<40 | 'r'<<32 | 'b'<<24 | 'o'<<16 | 's'<<8 | 'e'
 )
+
+// mattering holds, by length, the initials of the words that mean something
+// inside a query: a quick look that spares most words the slow one.
+var mattering = func() (table [16]uint32) {
+	for _, key := range []uint64{
+		kwNo, kwFor, kwKey, kwInto, kwFrom, kwWith, kwTable, kwShare, kwMerge,
+		kwInsert, kwUpdate, kwDelete, kwSelect, kwValues,
+	} {
+		n := (bits.Len64(key) + 7) / 8
+		table[n] |= 1 << (key >> (8 * (n - 1)) & 31)
+	}
+	return table
+}()
+
+// matters is true for those words and a few others.
+func matters(key uint64) bool {
+	n := (bits.Len64(key) + 7) / 8
+	return mattering[n&15]>>(key>>(8*(n-1)&63)&31)&1 != 0
+}
 
 func isDML(key uint64) bool {
 	return key == kwInsert || key == kwUpdate || key == kwDelete || key == kwMerge
@@ -77,12 +99,13 @@ func examine(sql string, f *functions) verdict {
 // statement classifies the statement that starts with t, and leaves the lexer
 // behind it.
 func (s *scan) statement(t token) verdict {
-	depth := 0
+	depth, gap := 0, s.gap
 	for t == open {
 		depth++
 		t = s.next()
+		gap = gap || s.gap
 	}
-	if t != word {
+	if t != word || gap {
 		return s.failed(t, notARead)
 	}
 	switch s.key {
@@ -129,6 +152,10 @@ func (s *scan) show() verdict {
 			s.last = t
 			return v
 		case word, quoted, dot:
+			if !s.gap {
+				continue
+			}
+			fallthrough
 		default:
 			return s.failed(t, notARead)
 		}

@@ -1,0 +1,20 @@
+-- What the statements beside this file name, for the servers that run them.
+create schema app;
+create table t (id int primary key, a int, b text, j jsonb, ts timestamptz default now(), arr int[]);
+create table u (id int primary key, t_id int references t, amount numeric(10, 2), "Mixed" text);
+create table "update" (id int, "select" int, "into" int, "for" int, "from" text);
+create table kw (update int, delete int, insert int, merge int, share int, key int, no int, analyze_ int, values int);
+create table app.orders (id int, state text);
+create view v as select id, a from t;
+create sequence s;
+create type pair as (x int, "as" int);
+create table pairs (p pair, "into" int);
+create function app.shown(int) returns int immutable language sql as 'select $1';
+create function total(int) returns int immutable language sql as 'select $1';
+create function app.charge(int) returns int volatile language sql as 'insert into u (id) values ($1) returning id';
+create function "Charge"(int) returns int volatile language sql as 'insert into u (id) values ($1) returning id';
+insert into t (id, a, b, j, arr) select i, i % 7, 'row ' || i, '{"k": 1}', array[i] from generate_series(1, 50) i;
+insert into u (id, t_id, amount) select i, i, i * 1.5 from generate_series(1, 50) i;
+insert into "update" values (1, 1, 1, 1, 'x');
+insert into kw values (1, 1, 1, 1, 1, 1, 1, 1, 1);
+analyze t, u;
