@@ -16,7 +16,7 @@ func (s *scan) explain() verdict {
 	if t == open && !s.queryFollows() {
 		listRuns, ok := s.explainOptions()
 		if !ok {
-			return s.failed(s.last, notARead)
+			return s.failed(s.last, notUnderstood)
 		}
 		runs = runs || listRuns
 		t = s.next()
@@ -28,7 +28,7 @@ func (s *scan) explain() verdict {
 		v = s.planned(t)
 	}
 	if v.Intent == Trivial {
-		v.Intent = Read
+		v.Intent, v.why = Read, readsOnly
 	}
 	if v.Intent == Read && !runs {
 		v.why, v.start, v.end = plansOnly, start, pos
@@ -97,7 +97,10 @@ func (s *scan) planned(t token) verdict {
 				return s.plannedBody(depth)
 			}
 		}
-		return s.failed(t, notARead)
+		if t == word {
+			return s.write(notARead, false)
+		}
+		return s.failed(t, noWord)
 	}
 }
 

@@ -13,6 +13,8 @@ const (
 	plansOnly
 
 	// Of writes: what the statement is or calls.
+	noWord
+	notUnderstood
 	notARead
 	dataChange
 	intoTable
@@ -46,6 +48,8 @@ var reasons = [...]string{
 	showsSetting: "shows a setting",
 	plansOnly:    "plans its statement and does not run it",
 
+	noWord:             "a statement starts with a word",
+	notUnderstood:      "what follows the keyword is not understood",
 	notARead:           "%s is not the start of a read",
 	dataChange:         "%s changes rows",
 	intoTable:          "%s may create a table",

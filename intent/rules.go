@@ -72,7 +72,15 @@ type scan struct {
 func examine(sql string, f *functions) verdict {
 	s := scan{lexer: lexer{sql: sql}, functions: f}
 	all := verdict{why: emptyText, end: len(sql)}
-	for t := s.next(); ; t = s.next() {
+	for {
+		from := s.pos
+		t := s.next()
+		if s.gap {
+			if t != bad {
+				s.start = from + len(sql[from:]) - len(strings.TrimLeft(sql[from:], " \t\r\n\f"))
+			}
+			return s.failed(t, noWord)
+		}
 		switch t {
 		case semicolon:
 			continue
@@ -99,14 +107,13 @@ func examine(sql string, f *functions) verdict {
 // statement classifies the statement that starts with t, and leaves the lexer
 // behind it.
 func (s *scan) statement(t token) verdict {
-	depth, gap := 0, s.gap
-	for t == open {
+	depth := 0
+	for t == open && !s.gap {
 		depth++
 		t = s.next()
-		gap = gap || s.gap
 	}
-	if t != word || gap {
-		return s.failed(t, notARead)
+	if t != word || s.gap {
+		return s.failed(t, noWord)
 	}
 	switch s.key {
 	case kwSelect, kwValues:
@@ -157,7 +164,7 @@ func (s *scan) show() verdict {
 			}
 			fallthrough
 		default:
-			return s.failed(t, notARead)
+			return s.failed(t, notUnderstood)
 		}
 	}
 }

@@ -38,22 +38,13 @@ func (v verdict) sentence(sql string) string {
 	if !strings.Contains(format, "%s") {
 		return format
 	}
-	text, folded := sql[v.start:min(v.end, len(sql))], false
+	text := sql[v.start:v.end]
 	switch v.why {
 	case notARead, dataChange, intoTable, rowLock:
-		folded = true
+		text = strings.ToUpper(text)
 	case unknownCharacter:
 		_, size := utf8.DecodeRuneInString(sql[v.start:])
 		text = fmt.Sprintf("%q", sql[v.start:v.start+size])
-	}
-	switch {
-	case text == "":
-		text = "the end of the text"
-	case text[0] == '\'' || text[0] == '$' || strings.HasPrefix(text, "e'") || strings.HasPrefix(text, "E'"):
-		// A literal may hold what must not get into a log.
-		text = "a literal"
-	case folded && text[0] != '"':
-		text = strings.ToUpper(text)
 	}
 	if len(text) > maxName {
 		text = clip(text) + "..."
