@@ -11,8 +11,7 @@ type hold struct {
 
 	probing bool      // the level was reached again, to see whether it presses
 	since   time.Time // when that began, or when it last pressed
-
-	forgotten time.Time // when a probe last succeeded; length outlives it
+	seen    int       // judgements since then
 }
 
 // blocks is true when the limit must not climb to that level yet.
@@ -23,7 +22,7 @@ func (h *hold) blocks(level int, now time.Time) bool {
 // raised takes note that the limit climbed to that level.
 func (h *hold) raised(level int, now time.Time) {
 	if h.level > 0 && level >= h.level && !h.probing {
-		h.probing, h.since = true, now
+		h.probing, h.since, h.seen = true, now, 0
 	}
 }
 
@@ -33,13 +32,7 @@ func (h *hold) pressed(level int, now time.Time, descending bool, shortest, long
 	double := func() { h.length = min(max(2*h.length, shortest), longest) }
 	switch {
 	case h.level == 0:
-		// One that presses again soon after its probe succeeded did not succeed.
-		if h.length > 0 && now.Sub(h.forgotten) <= h.length {
-			double()
-		} else {
-			h.length = shortest
-		}
-		h.level, h.until = level, now.Add(h.length)
+		h.level, h.length, h.until = level, shortest, now.Add(shortest)
 	case level >= h.level:
 		if !descending {
 			double()
@@ -59,16 +52,22 @@ func (h *hold) pressed(level int, now time.Time, descending bool, shortest, long
 
 // outlasted ends a probe that has gone on for long enough, and reports whether it
 // is still going on.
-func (h *hold) outlasted(now time.Time, enough time.Duration) (ongoing bool) {
+func (h *hold) outlasted(now time.Time, enough time.Duration, fresh bool) (ongoing bool) {
 	if !h.probing {
 		return false
 	}
-	if now.Sub(h.since) < enough {
+	if fresh {
+		h.seen++
+	}
+	// Where writes are few, time alone proves nothing.
+	if now.Sub(h.since) < enough || h.seen < probeJudgements {
 		return true
 	}
-	h.level, h.probing, h.forgotten = 0, false, now
+	*h = hold{}
 	return false
 }
+
+const probeJudgements = 2
 
 // demand notices that the load which made a hold has gone: the rate of writes or the
 // service time of reads has halved at an unchanged limit. The zero demand is ready.

@@ -31,6 +31,8 @@ type state struct {
 	hold   hold
 	demand demand
 	series series
+	recent recent
+	trial  trial
 	blame  acquittals
 	dip    dip
 }
@@ -62,6 +64,8 @@ const (
 	reasonIdle      = "presses, but reads do not contend"
 	reasonAwaits    = "presses; waits for more evidence"
 	reasonFloor     = "presses at the floor"
+	reasonTrial     = "presses at the floor; tries whether one read more matters"
+	reasonMatter    = "one read more made it worse"
 	reasonCalm      = "calm"
 	reasonTop       = "calm, at its height"
 	reasonHold      = "calm; holds below a level that pressed"
@@ -86,7 +90,11 @@ func (r rule) next(s state, in input) (state, outcome) {
 		return s, r.blind(&s, in)
 	}
 	s.unknown = 0
+	s.recent.note(in)
 	r.relief(&s, in, dt)
+	if s.trial.active() {
+		return s, r.try(&s, in)
+	}
 	if s.series.watch(in.now, in.limit, in.activity, v) {
 		return s, r.giveBack(&s, in)
 	}
@@ -119,7 +127,7 @@ func (r rule) blind(s *state, in input) outcome {
 	if s.unknown++; s.unknown <= r.staleAfter {
 		return outcome{in.limit, reasonUnknown}
 	}
-	s.hold, s.series = hold{}, series{}
+	s.hold, s.series, s.trial = hold{}, series{}, trial{}
 	return outcome{drift(in.limit, in.bounds), reasonDrift}
 }
 
@@ -127,7 +135,7 @@ func (r rule) blind(s *state, in input) outcome {
 func (r rule) relief(s *state, in input, dt time.Duration) {
 	v, a := in.verdict, in.activity
 	if !v.WritesMove {
-		s.hold, s.series, s.demand, s.blame = hold{}, series{}, demand{}, acquittals{}
+		s.hold, s.series, s.demand, s.blame, s.trial = hold{}, series{}, demand{}, acquittals{}, trial{}
 		return
 	}
 	if v.Pressing {
@@ -136,7 +144,7 @@ func (r rule) relief(s *state, in input, dt time.Duration) {
 	}
 	wrote, read := s.demand.halved(in.limit, dt, a.Writes.Count, a.ReadsDone, a.ReadTime)
 	if wrote || read {
-		s.hold, s.series = hold{}, series{}
+		s.hold, s.series, s.trial = hold{}, series{}, trial{}
 	}
 }
 
@@ -146,6 +154,28 @@ func (r rule) giveBack(s *state, in input) outcome {
 	to := max(in.limit, in.bounds.clamp(s.series.from))
 	s.series, s.hold, s.count = series{}, hold{}, 0
 	return outcome{to, reasonUnhelpful}
+}
+
+// try goes on with a trial. One that ends because writes are well again, or its
+// signal is gone, leaves the rest to the rule.
+func (r rule) try(s *state, in input) outcome {
+	v := in.verdict
+	sig, ok := v.Signal(s.series.signal)
+	if !ok || !v.Pressing {
+		s.trial = trial{}
+		return r.calm(s, in)
+	}
+	over, matter := s.trial.watch(in.now, sig)
+	if !over {
+		return outcome{in.limit, reasonTrial}
+	}
+	s.trial = trial{}
+	if !matter {
+		return r.giveBack(s, in)
+	}
+	s.hold.pressed(in.limit, in.now, false, r.hold, r.holdMax)
+	s.raised = false
+	return outcome{max(in.bounds.low(), in.limit-1), reasonMatter}
 }
 
 // acquitted is true when every signal that presses is one that reads are not to
@@ -164,7 +194,7 @@ func (r rule) acquitted(s *state, in input) bool {
 // press is a period in which writes suffered.
 func (r rule) press(s *state, in input) outcome {
 	v := in.verdict
-	s.hold.since = in.now // a probe that presses has not outlasted anything
+	s.hold.since, s.hold.seen = in.now, 0 // a probe that presses has not outlasted anything
 	if !in.contended {
 		s.count = 0
 		return outcome{in.limit, reasonIdle}
@@ -182,10 +212,14 @@ func (r rule) press(s *state, in input) outcome {
 	case count > 0:
 		return outcome{in.limit, reasonAwaits}
 	case to == in.limit:
+		if s.series.due(in.now, s.hold) && in.limit < in.bounds.Ceiling {
+			s.trial = trial{began: in.now, before: s.series.relieved.value()}
+			return outcome{in.limit + 1, reasonTrial}
+		}
 		return outcome{to, reasonFloor}
 	}
 	lead, _ := v.Leading()
-	s.series.cut(in.limit, lead)
+	s.series.cut(in.limit, lead, s.recent)
 	s.hold.pressed(in.limit, in.now, !s.raised, r.hold, r.holdMax)
 	s.raised = false
 	return outcome{to, v.Reason}
@@ -201,7 +235,7 @@ func (r rule) calm(s *state, in input) outcome {
 			enough = outlastServer
 		}
 	}
-	probing := s.hold.outlasted(in.now, enough)
+	probing := s.hold.outlasted(in.now, enough, v.Fresh)
 	to, _ := Step(in.limit, 0, r.periods, in.bounds, Period{Contended: in.contended})
 	reason := reasonCalm
 	if v.Pressing {

@@ -15,7 +15,7 @@ const (
 	enoughBad   = 2   // relieved windows that must not be better
 	enoughGood  = 8   // relieved windows after which the cut has proved itself
 	betterBy    = 0.7 // what may be left of the excess
-	worseFactor = 2   // how much worse lets cuts happen again
+	worseFactor = 2.5 // how much worse lets cuts happen again
 )
 
 // mean is a running mean.
@@ -36,6 +36,39 @@ func (m *mean) value() float64 {
 // excess is how much longer a signal says a write takes than in calm.
 func excess(s pressure.Signal) float64 { return max(0, float64(s.Value-s.Baseline)) }
 
+// recent holds what each signal was lately while reads contended at one limit, in
+// the order of pressure.SignalNames.
+type recent struct {
+	limit  int
+	values [6][recentWindows]float64
+	n      [6]int
+}
+
+const recentWindows = 8
+
+// note takes in a period.
+func (r *recent) note(in input) {
+	if r.limit != in.limit || !in.contended {
+		*r = recent{limit: in.limit}
+	}
+	for _, s := range in.verdict.Signals {
+		if i := slices.Index(signalNames, s.Name); i >= 0 && s.Fresh {
+			r.values[i][r.n[i]%recentWindows] = excess(s)
+			r.n[i]++
+		}
+	}
+}
+
+// mean returns the mean of a signal's excess.
+func (r *recent) mean(signal string) mean {
+	var m mean
+	i := max(0, slices.Index(signalNames, signal))
+	for k := range min(r.n[i], recentWindows) {
+		m.add(r.values[i][k])
+	}
+	return m
+}
+
 // series is a row of cuts for the sake of one signal. The zero series is none.
 type series struct {
 	signal string
@@ -48,11 +81,12 @@ type series struct {
 
 func (s *series) active() bool { return s.signal != "" }
 
-// cut takes note of a cut at that limit.
-func (s *series) cut(limit int, lead pressure.Signal) {
+// cut takes note of a cut at that limit. What is compared with is not only the
+// windows that pressed, which are the worst by choice, but also those before them.
+func (s *series) cut(limit int, lead pressure.Signal, before recent) {
 	if !s.active() {
 		*s = series{signal: lead.Name, from: limit}
-		s.loaded.add(excess(lead))
+		s.loaded = before.mean(lead.Name)
 	}
 	s.drained, s.relieved = time.Time{}, mean{}
 }
@@ -79,7 +113,7 @@ func (s *series) watch(now time.Time, limit int, a pressure.Activity, v pressure
 	still := betterBy * s.loaded.value()
 	s.lastBad = excess(sig) > still
 	switch {
-	case s.lastBad && v.Pressing && s.relieved.n >= enoughBad && s.relieved.value() > still &&
+	case s.lastBad && s.relieved.n >= enoughBad && s.relieved.value() > still &&
 		now.Sub(s.drained) >= settle+experiment:
 		return true
 	case s.relieved.n >= enoughGood && s.relieved.value() <= still && !v.Pressing:

@@ -29,6 +29,9 @@ type own struct {
 	acc   WriteStats // since the last judgement
 	since time.Time
 
+	pool  []pooled // the last few windows at an unchanged limit, oldest first
+	limit int
+
 	base      weights
 	baseQuiet bool // base was learned while reads were quiet, or at the floor
 	calmer    WriteStats
@@ -45,7 +48,8 @@ type own struct {
 // come together for a judgement.
 func (o *own) observe(now time.Time, a Activity, dt time.Duration) bool {
 	if o.since.IsZero() || (o.acc.Count > 0 && now.Sub(o.since) > accumulateFor) {
-		o.acc, o.since = WriteStats{}, now.Add(-dt)
+		// Never now itself: what this period saw must lie inside the window.
+		o.acc, o.since = WriteStats{}, now.Add(-max(dt, 1))
 	}
 	if a.Writes.Count > 0 || a.WritesRunning > 0 {
 		o.lastWrite = now
@@ -72,7 +76,7 @@ func (o *own) moving(now time.Time) bool {
 
 // stop forgets the judgement (not the baseline) because writes have stopped.
 func (o *own) stop() {
-	o.acc, o.since = WriteStats{}, time.Time{}
+	o.acc, o.since, o.pool = WriteStats{}, time.Time{}, nil
 	o.judged, o.strong, o.signal = false, false, Signal{}
 }
 
@@ -89,23 +93,60 @@ func (o *own) thresholds() (enter, leave, strong time.Duration) {
 		return 0, 0, 0
 	}
 	base := float64(o.base.quantile(0.9))
-	excess := o.tolerance - 1
-	return time.Duration(base * o.tolerance), time.Duration(base * (1 + excess/2)), time.Duration(base * (1 + 2*excess))
+	factor := scatter(o.tolerance)
+	return time.Duration(base * factor), time.Duration(base * (1 + (factor-1)/2)), time.Duration(base * (1 + 2*(factor-1)))
+}
+
+// scatter turns a tolerance into the factor at which a short window presses. The
+// more reads run, the more do windows scatter about their mean (beside two reads by
+// a quarter either way), so a high tolerance needs room above it to be reached at
+// all.
+func scatter(tolerance float64) float64 {
+	if tolerance <= DefaultTolerance {
+		return tolerance
+	}
+	return DefaultTolerance * math.Pow(tolerance/DefaultTolerance, 1.35)
+}
+
+// pooled is one window of those judged together.
+type pooled struct {
+	writes WriteStats
+	since  time.Time
+}
+
+// poolWindows is how many windows are judged together: one alone scatters so much
+// that a level which is good on average would look bad every few seconds.
+const poolWindows = 4
+
+// gather adds the window just ended to the pool and returns the whole.
+func (o *own) gather(limit int) (all WriteStats, since time.Time) {
+	if limit != o.limit {
+		o.pool, o.limit = nil, limit
+	}
+	o.pool = append(o.pool, pooled{o.acc, o.since})
+	if extra := len(o.pool) - poolWindows; extra > 0 {
+		o.pool = o.pool[extra:]
+	}
+	for _, p := range o.pool {
+		all = all.Add(p.writes)
+	}
+	return all, o.pool[0].since
 }
 
 // judge ends the accumulated window. With no reads about nothing can press.
-func (o *own) judge(reading bool) {
+func (o *own) judge(reading bool, limit int) {
 	enter, leave, strong := o.thresholds()
-	p90 := o.acc.P90()
+	all, since := o.gather(limit)
+	p90 := all.P90()
 	was := o.judged && o.signal.Pressing
-	s := Signal{Name: OwnWrites, Value: p90, Threshold: enter, Fresh: true, Since: o.since}
+	s := Signal{Name: OwnWrites, Value: p90, Threshold: enter, Fresh: true, Since: since}
 	if o.usable() {
 		s.Baseline = o.base.quantile(0.9)
 	}
 	s.Pressing = reading && enter > 0 && (p90 > enter || (was && p90 >= leave))
 	// A median over the strong threshold is as good as many writes whose p90 is:
 	// it is what makes a few writes a second enough.
-	o.strong = s.Pressing && ((o.acc.Count >= strongWrites && p90 > strong) || o.acc.Median() > strong)
+	o.strong = s.Pressing && ((o.acc.Count >= strongWrites && o.acc.P90() > strong) || o.acc.Median() > strong)
 	o.signal, o.judged = s, true
 }
 
