@@ -9,6 +9,7 @@ import (
 type news struct {
 	yielding bool
 	floored  bool
+	frozen   bool
 }
 
 type line struct {
@@ -38,6 +39,10 @@ func (n *news) of(d Decision, s state, floorAfter time.Duration) []line {
 	case d.AtFloor == 0 && n.floored:
 		n.floored = false
 	}
+	if d.Verdict.Freeze && !n.frozen {
+		say(slog.LevelWarn, "pgyield: a session waits for a lock on a relation, perhaps behind a read; the limit does not rise until it has it")
+	}
+	n.frozen = d.Verdict.Freeze
 	if n.yielding && s.hold.level == 0 && d.To >= d.From && d.Reason == reasonTop {
 		n.yielding = false
 		say(slog.LevelInfo, "pgyield: reads are back at their full limit")

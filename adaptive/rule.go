@@ -96,7 +96,7 @@ func (r rule) next(s state, in input) (state, outcome) {
 		return s, r.try(&s, in)
 	}
 	if s.series.watch(in.now, in.limit, in.activity, v) {
-		return s, r.giveBack(&s, in)
+		return s, r.giveBack(&s, in, s.series.signal, s.series.from, s.series.relieved.value())
 	}
 	if v.Pressing && !r.acquitted(&s, in) {
 		return s, r.press(&s, in)
@@ -148,10 +148,11 @@ func (r rule) relief(s *state, in input, dt time.Duration) {
 	}
 }
 
-// giveBack ends a series of cuts that did not help.
-func (r rule) giveBack(s *state, in input) outcome {
-	s.blame.of(s.series.signal).grant(in.now, s.series.relieved.value(), r.hold, r.holdMax)
-	to := max(in.limit, in.bounds.clamp(s.series.from))
+// giveBack takes cuts back that did not help against a signal, which stood at that
+// excess without the reads.
+func (r rule) giveBack(s *state, in input, signal string, from int, excess float64) outcome {
+	s.blame.of(signal).grant(in.now, excess, r.hold, r.holdMax)
+	to := max(in.limit, in.bounds.clamp(from))
 	s.series, s.hold, s.count = series{}, hold{}, 0
 	return outcome{to, reasonUnhelpful}
 }
@@ -160,7 +161,7 @@ func (r rule) giveBack(s *state, in input) outcome {
 // signal is gone, leaves the rest to the rule.
 func (r rule) try(s *state, in input) outcome {
 	v := in.verdict
-	sig, ok := v.Signal(s.series.signal)
+	sig, ok := v.Signal(s.trial.signal)
 	if !ok || !v.Pressing {
 		s.trial = trial{}
 		return r.calm(s, in)
@@ -169,9 +170,14 @@ func (r rule) try(s *state, in input) outcome {
 	if !over {
 		return outcome{in.limit, reasonTrial}
 	}
-	s.trial = trial{}
+	with := s.trial.with.value()
+	s.trial.end(matter, r.holdMax)
 	if !matter {
-		return r.giveBack(s, in)
+		from := in.bounds.Start
+		if s.series.active() {
+			from = s.series.from
+		}
+		return r.giveBack(s, in, sig.Name, from, with)
 	}
 	s.hold.pressed(in.limit, in.now, false, r.hold, r.holdMax)
 	s.raised = false
@@ -206,19 +212,18 @@ func (r rule) press(s *state, in input) outcome {
 	if v.Strong {
 		periods = 1
 	}
+	lead, _ := v.Leading()
 	to, count := Step(in.limit, s.count, periods, in.bounds, Period{Pressing: true, Contended: true})
 	s.count = count
 	switch {
 	case count > 0:
 		return outcome{in.limit, reasonAwaits}
 	case to == in.limit:
-		if s.series.due(in.now, s.hold) && in.limit < in.bounds.Ceiling {
-			s.trial = trial{began: in.now, before: s.series.relieved.value()}
+		if s.trial.pressed(in.now, lead, s.recent.mean(lead.Name), r.hold) && in.limit < in.bounds.Ceiling {
 			return outcome{in.limit + 1, reasonTrial}
 		}
 		return outcome{to, reasonFloor}
 	}
-	lead, _ := v.Leading()
 	s.series.cut(in.limit, lead, s.recent)
 	s.hold.pressed(in.limit, in.now, !s.raised, r.hold, r.holdMax)
 	s.raised = false
@@ -229,6 +234,7 @@ func (r rule) press(s *state, in input) outcome {
 func (r rule) calm(s *state, in input) outcome {
 	v := in.verdict
 	s.count = 0
+	s.trial.next = time.Time{}
 	enough := outlastOwn
 	for _, sig := range v.Signals {
 		if sig.Name != pressure.OwnWrites && sig.Threshold > 0 {

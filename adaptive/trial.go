@@ -11,9 +11,13 @@ import (
 // Without it, a cut that seemed to help by chance, or helped a little, would keep
 // reads down for as long as something else slows writes. The zero trial is none.
 type trial struct {
-	began  time.Time
-	before float64 // the excess below
-	with   mean    // the excess with one more
+	signal string
+	began  time.Time // zero while none goes on
+	before float64   // the excess below
+	with   mean      // the excess with one more
+
+	next   time.Time // when to ask; zero while the floor does not press
+	length time.Duration
 }
 
 // worseBy is how much the excess must grow for one more read to be held to matter.
@@ -21,9 +25,27 @@ const worseBy = 1 / betterBy
 
 func (t *trial) active() bool { return !t.began.IsZero() }
 
-// due is true when a lowered limit has pressed for long enough to ask.
-func (s *series) due(now time.Time, h hold) bool {
-	return s.active() && s.relieved.n >= enoughGood && h.level > 0 && !now.Before(h.until)
+// pressed takes in a period that pressed at the lowest limit, and begins a trial when
+// that has gone on for long enough.
+func (t *trial) pressed(now time.Time, lead pressure.Signal, here mean, shortest time.Duration) (begun bool) {
+	if t.next.IsZero() {
+		t.length = max(t.length, shortest)
+		t.next = now.Add(t.length)
+	}
+	if now.Before(t.next) || here.n < recentWindows {
+		return false
+	}
+	t.signal, t.began, t.before, t.with = lead.Name, now, here.value(), mean{}
+	return true
+}
+
+// end ends a trial. One in which the read mattered is repeated ever more rarely.
+func (t *trial) end(matter bool, longest time.Duration) {
+	length := time.Duration(0)
+	if matter {
+		length = min(2*t.length, longest)
+	}
+	*t = trial{length: length}
 }
 
 // watch takes in a period of a trial. It is over when enough was seen, or when
