@@ -49,6 +49,9 @@ func (s *Server) CreateDatabase(ctx context.Context) (dsn string, drop func(cont
 		return "", nil, fmt.Errorf("pgyield: pgtest: creating a database for a test: %w", err)
 	}
 	drop = func(ctx context.Context) error {
+		if s.stopped.Load() {
+			return nil // it went with its server
+		}
 		if err := s.run(ctx, "drop database if exists "+pgx.Identifier{name}.Sanitize()+" with (force)"); err != nil {
 			return fmt.Errorf("pgyield: pgtest: dropping the database of a test: %w", err)
 		}

@@ -28,6 +28,9 @@ const (
 	// killed.
 	stopGrace = 15 * time.Second
 
+	// questionTimeout bounds one attempt to connect during a start.
+	questionTimeout = 5 * time.Second
+
 	// maxSocketPath is the shortest limit of a unix socket's path, that of macOS
 	// (104 bytes with the final NUL), less the file name that Postgres adds.
 	maxSocketPath = 103 - len("/.s.PGSQL.65535")
@@ -149,7 +152,7 @@ var errPortTaken = errors.New("the port was taken by another process")
 
 // start runs the server on a port that was free a moment ago, until it answers.
 func (c *cluster) start(ctx context.Context, options Options) (*Server, error) {
-	port, err := freePort()
+	port, err := options.freePort()
 	if err != nil {
 		return nil, err
 	}
@@ -204,12 +207,24 @@ func (c *cluster) dsn(host string, port int) string {
 }
 
 // await asks the server until it answers, and makes sure that it is this one: on
-// a port that was taken another may answer.
+// a port that was taken another may answer, or accept and say nothing, so each
+// question is dropped when the server has ended, or after a while.
 func (c *cluster) await(ctx context.Context, dsn string) (version int, err error) {
+	alive, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func(exited <-chan struct{}) {
+		select {
+		case <-exited:
+			cancel()
+		case <-alive.Done():
+		}
+	}(c.exited)
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		answer, err := ask(ctx, dsn)
+		question, done := context.WithTimeout(alive, questionTimeout)
+		answer, err := ask(question, dsn)
+		done()
 		if err == nil && sameFolder(answer.folder, c.data()) {
 			return answer.version, nil
 		}
@@ -274,16 +289,6 @@ func removeFolder(folder string) error {
 		time.Sleep(100 * time.Millisecond)
 	}
 	return err
-}
-
-// freePort returns a loopback port on which nothing listens.
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
 func sameFolder(a, b string) bool {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"regexp"
 	"slices"
@@ -87,6 +88,9 @@ type Options struct {
 	// Logf, if set, is told what is being done, one line a call; testing.TB's
 	// Logf fits. It may be called from the goroutine of Start only.
 	Logf func(format string, args ...any)
+
+	// freePort stands in for the package's in tests.
+	freePort func() (int, error)
 }
 
 var (
@@ -135,7 +139,20 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Logf == nil {
 		o.Logf = func(string, ...any) {}
 	}
+	if o.freePort == nil {
+		o.freePort = freePort
+	}
 	return o, nil
+}
+
+// freePort returns a loopback port on which nothing listens.
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
 // arguments returns the settings as arguments for the postgres program, in the

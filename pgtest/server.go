@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ type Server struct {
 	version   int // server_version_num
 
 	stopOnce sync.Once
+	stopped  atomic.Bool  // set before a server that was started ends
 	stop     func() error // ends what was started; nil for a given server
 	stopErr  error
 }
@@ -124,6 +126,7 @@ func (s *Server) Stop() error {
 		if s.stop == nil {
 			return
 		}
+		s.stopped.Store(true)
 		if err := s.stop(); err != nil {
 			s.stopErr = fmt.Errorf("pgyield: pgtest: stopping the %v server: %w", s.way, err)
 		}
