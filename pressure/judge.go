@@ -163,7 +163,7 @@ func (j *Judge) judgeOwn(now time.Time, a Activity, dt time.Duration) {
 		// What ran before the probe drained tells nothing of the floor.
 		o.acc, o.since = WriteStats{}, now
 	case enough:
-		o.judge(a.reading(), a.Limit)
+		o.judge(a)
 		o.learn(now, j.kind(a, o.signal.Pressing || j.serverPressing(now))(o.since))
 	case a.Probing && o.acc.Count > 0:
 		o.learn(now, probing)

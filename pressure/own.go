@@ -29,8 +29,8 @@ type own struct {
 	acc   WriteStats // since the last judgement
 	since time.Time
 
-	pool  []pooled // the last few windows at an unchanged limit, oldest first
-	limit int
+	pool []pooled // the last few windows under unchanged conditions, oldest first
+	cond conditions
 
 	base      weights
 	baseQuiet bool // base was learned while reads were quiet, or at the floor
@@ -108,6 +108,13 @@ func scatter(tolerance float64) float64 {
 	return DefaultTolerance * math.Pow(tolerance/DefaultTolerance, 1.35)
 }
 
+// conditions are what must not change for windows to be judged together: a pool must
+// not carry calm over into a load, nor a load over its relief.
+type conditions struct {
+	limit     int
+	contended bool
+}
+
 // pooled is one window of those judged together.
 type pooled struct {
 	writes WriteStats
@@ -119,9 +126,9 @@ type pooled struct {
 const poolWindows = 4
 
 // gather adds the window just ended to the pool and returns the whole.
-func (o *own) gather(limit int) (all WriteStats, since time.Time) {
-	if limit != o.limit {
-		o.pool, o.limit = nil, limit
+func (o *own) gather(a Activity) (all WriteStats, since time.Time) {
+	if cond := (conditions{a.Limit, a.Contended}); cond != o.cond {
+		o.pool, o.cond = nil, cond
 	}
 	o.pool = append(o.pool, pooled{o.acc, o.since})
 	if extra := len(o.pool) - poolWindows; extra > 0 {
@@ -134,19 +141,23 @@ func (o *own) gather(limit int) (all WriteStats, since time.Time) {
 }
 
 // judge ends the accumulated window. With no reads about nothing can press.
-func (o *own) judge(reading bool, limit int) {
+func (o *own) judge(a Activity) {
 	enter, leave, strong := o.thresholds()
-	all, since := o.gather(limit)
+	all, since := o.gather(a)
 	p90 := all.P90()
 	was := o.judged && o.signal.Pressing
 	s := Signal{Name: OwnWrites, Value: p90, Threshold: enter, Fresh: true, Since: since}
 	if o.usable() {
 		s.Baseline = o.base.quantile(0.9)
 	}
-	s.Pressing = reading && enter > 0 && (p90 > enter || (was && p90 >= leave))
 	// A median over the strong threshold is as good as many writes whose p90 is:
 	// it is what makes a few writes a second enough.
-	o.strong = s.Pressing && ((o.acc.Count >= strongWrites && o.acc.P90() > strong) || o.acc.Median() > strong)
+	able := enter > 0 && a.reading()
+	o.strong = able && ((o.acc.Count >= strongWrites && o.acc.P90() > strong) || o.acc.Median() > strong)
+	if o.strong {
+		s.Value, s.Since = o.acc.P90(), o.since
+	}
+	s.Pressing = able && (o.strong || p90 > enter || (was && p90 >= leave))
 	o.signal, o.judged = s, true
 }
 

@@ -1,0 +1,137 @@
+package pressure
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestQuantilesAreNear(t *testing.T) {
+	for _, scale := range []time.Duration{10 * time.Microsecond, time.Millisecond, 130 * time.Millisecond, 20 * time.Second} {
+		rng := rand.New(rand.NewPCG(uint64(scale), 1))
+		var w Writes
+		all := make([]time.Duration, 0, 5000)
+		for range cap(all) {
+			d := time.Duration(float64(scale) * math.Exp(0.5*rng.NormFloat64()))
+			d = max(d, 1<<minExponent)
+			all = append(all, d)
+			w.Observe(d)
+		}
+		slices.Sort(all)
+		stats := w.Take()
+		if stats.Count != len(all) {
+			t.Fatalf("%v: %d writes of %d", scale, stats.Count, len(all))
+		}
+		for _, q := range []float64{0.01, 0.5, 0.9, 0.95, 0.99, 1} {
+			want := float64(all[int(math.Ceil(q*float64(len(all))))-1])
+			if got := float64(stats.Quantile(q)); math.Abs(got/want-1) > 0.032 {
+				t.Errorf("%v, quantile %v: %v, truth %v", scale, q, time.Duration(got), time.Duration(want))
+			}
+		}
+	}
+}
+
+func TestExtremeLatenciesAreCounted(t *testing.T) {
+	var w Writes
+	for _, d := range []time.Duration{-time.Second, 0, 1, time.Hour, math.MaxInt64, math.MinInt64} {
+		w.Observe(d)
+	}
+	s := w.Take()
+	if s.Count != 6 || s.Quantile(0.5) > 10*time.Microsecond || s.Quantile(1) < 2*time.Minute {
+		t.Errorf("%d writes, median %v, highest %v", s.Count, s.Quantile(0.5), s.Quantile(1))
+	}
+	if (WriteStats{}).P90() != 0 || w.Take().Count != 0 {
+		t.Error("no writes are not none")
+	}
+}
+
+func TestBucketsGrow(t *testing.T) {
+	for b := range buckets {
+		if got := bucketOf(int64(bucketValue(b))); got != b {
+			t.Fatalf("the value of bucket %d lies in bucket %d", b, got)
+		}
+	}
+}
+
+// TestTakeLosesNothing takes while others observe.
+func TestTakeLosesNothing(t *testing.T) {
+	var w Writes
+	var writers, taker sync.WaitGroup
+	const each, goroutines = 20_000, 8
+	done := make(chan struct{})
+	total := WriteStats{}
+	taker.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				total = total.Add(w.Take())
+			}
+		}
+	})
+	for range goroutines {
+		writers.Go(func() {
+			for i := range each {
+				w.Observe(time.Duration(i) * time.Microsecond)
+			}
+		})
+	}
+	writers.Wait()
+	close(done)
+	taker.Wait()
+	if total = total.Add(w.Take()); total.Count != each*goroutines {
+		t.Errorf("%d of %d writes arrived", total.Count, each*goroutines)
+	}
+}
+
+func TestAddChangesNeither(t *testing.T) {
+	var w Writes
+	w.Observe(time.Millisecond)
+	a := w.Take()
+	w.Observe(time.Second)
+	b := w.Take()
+	sum := a.Add(b)
+	if sum.Count != 2 || a.Count != 1 || b.Count != 1 || a.Quantile(1) > 2*time.Millisecond || b.Quantile(0) < 900*time.Millisecond {
+		t.Errorf("sum %d, a %v, b %v", sum.Count, a.Quantile(1), b.Quantile(0))
+	}
+	if got := a.Add(WriteStats{}); got.Count != 1 {
+		t.Errorf("a plus nothing is %d", got.Count)
+	}
+}
+
+func TestObserveAllocatesNothing(t *testing.T) {
+	var w Writes
+	if n := testing.AllocsPerRun(1000, func() { w.Observe(time.Millisecond) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkObserve(b *testing.B) {
+	var w Writes
+	b.ReportAllocs()
+	for b.Loop() {
+		w.Observe(3 * time.Millisecond)
+	}
+}
+
+func BenchmarkObserveParallel(b *testing.B) {
+	var w Writes
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			w.Observe(3 * time.Millisecond)
+		}
+	})
+}
+
+func BenchmarkTake(b *testing.B) {
+	var w Writes
+	b.ReportAllocs()
+	for b.Loop() {
+		w.Observe(3 * time.Millisecond)
+		w.Take()
+	}
+}
