@@ -114,7 +114,7 @@ func (b *Bulkhead) checkAccounts(t testing.TB, now time.Duration) {
 	t.Helper()
 	actives := 0
 	visit := func(a *account) {
-		active := a.busy() || a.seen > 0 && now-a.seen < b.window
+		active := a.busy() || now-a.seen < b.window
 		if a.active && !active || a.busy() && !a.active {
 			t.Errorf("%q: active %v, busy %v, seen %v ago", a.name, a.active, a.busy(), now-a.seen)
 		}

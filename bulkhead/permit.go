@@ -38,8 +38,12 @@ const (
 	idleBit   = 1 << stampBits
 	readsOne  = 1 << (stampBits + 1)
 	readsMax  = 31 * readsOne
-	genShift  = 44
-	genMask   = 1<<(64-genShift) - 1
+	// stampsAhead is how far, in µs, a stamp may be ahead of the time that it is
+	// compared with: goroutines read the clock before they take the lock.
+	stampsAhead = 60_000_000
+
+	genShift = 44
+	genMask  = 1<<(64-genShift) - 1
 )
 
 // Release gives the permit back. Only the first call does.
@@ -115,16 +119,17 @@ func (s *slot) idleSince(now time.Duration) (time.Duration, bool) {
 		s.activity.CompareAndSwap(old, old|toStamp(now)) // else it moved, just now
 		return now, true
 	}
-	ago := (toStamp(now) - old) & stampMask
-	if ago > stampMask/2 {
+	ago := (toStamp(now) - old) & stampMask >> 1
+	if ago > stampMask>>1-stampsAhead {
 		ago = 0 // stamped after now was read
 	}
 	return now - time.Duration(ago)*time.Microsecond, true
 }
 
-// toStamp converts a time to a stamp, which is never 0.
+// toStamp converts a time to a stamp: µs since the bulkhead was made, modulo 2^37 (38
+// hours), with a 1 behind so that it is never 0.
 func toStamp(now time.Duration) uint64 {
-	return max(1, uint64(now/time.Microsecond)&stampMask)
+	return uint64(now/time.Microsecond)<<1&stampMask | 1
 }
 
 // grant makes a permit. Whoever calls it has decided that the read may run.
