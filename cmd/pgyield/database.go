@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/pgyield/pgyield"
+	"github.com/pgyield/pgyield/pgtest"
+)
+
+// accounts is how many accounts the writes spread over: enough that two writes
+// seldom meet on one.
+const accounts = 100_000
+
+// database is the demo's place: a schema in a server, and that server when the
+// demo started it.
+type database struct {
+	server *pgtest.Server // nil: the server was given
+	dsn    string
+	schema string // quoted
+	about  string // what server it is
+}
+
+// openDatabase finds or starts the server and makes the schema. What it made it
+// takes back when it fails.
+func openDatabase(ctx context.Context, dsn string, show *console) (*database, error) {
+	server, err := pgtest.Start(ctx, pgtest.Options{
+		DSN:  dsn,
+		Logf: show.say,
+		// Durability stays on: what a commit costs is the demo's subject.
+		Settings: map[string]string{"shared_buffers": "256MB", "max_connections": "200", "track_wal_io_timing": "on"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	db := &database{
+		server: server,
+		dsn:    server.DSN(),
+		schema: pgx.Identifier{"pgyield_demo_" + strings.ToLower(rand.Text()[:8])}.Sanitize(),
+	}
+	if server.Way() == pgtest.Given {
+		db.server = nil
+	}
+	if err := db.begin(ctx); err != nil {
+		return nil, errors.Join(err, db.close(show))
+	}
+	show.say("Postgres %s, schema %s", db.about, db.schema)
+	return db, nil
+}
+
+func (db *database) begin(ctx context.Context) error {
+	conn, err := db.connect(ctx)
+	if err != nil {
+		return fmt.Errorf("pgyield: demo: connecting: %w", err)
+	}
+	defer closeConn(conn)
+	if err := conn.QueryRow(ctx, "select current_setting('server_version')").Scan(&db.about); err != nil {
+		return fmt.Errorf("pgyield: demo: %w", err)
+	}
+	if _, err := conn.Exec(ctx, "create schema "+db.schema); err != nil {
+		return fmt.Errorf("pgyield: demo: creating a schema: %w", err)
+	}
+	return nil
+}
+
+// close drops the schema and stops the server, also after Ctrl-C. A server of
+// our own needs no drop: its files go.
+func (db *database) close(show *console) error {
+	if db.server != nil {
+		return db.server.Stop()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	err := db.drop(ctx)
+	if err != nil {
+		return fmt.Errorf("pgyield: demo: the schema %s could not be dropped, drop it by hand: %w", db.schema, err)
+	}
+	show.say("dropped schema %s", db.schema)
+	return nil
+}
+
+func (db *database) drop(ctx context.Context) error {
+	conn, err := db.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeConn(conn)
+	_, err = conn.Exec(ctx, "drop schema if exists "+db.schema+" cascade")
+	return err
+}
+
+// connect opens one connection outside any pool. The DSN may carry the
+// parameters of a pool, which a server does not know.
+func (db *database) connect(ctx context.Context) (*pgx.Conn, error) {
+	config, err := pgyield.ParseConfig(db.dsn)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.ConnectConfig(ctx, config.ConnConfig)
+}
+
+func closeConn(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_ = conn.Close(ctx) // its work is done or has failed
+}
+
+// poolConfig is the same for both pools.
+func (db *database) poolConfig(conns int) (*pgxpool.Config, error) {
+	config, err := pgyield.ParseConfig(db.dsn)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = int32(conns)
+	config.MinConns = min(int32(conns), 4)
+	return config, nil
+}
+
+// load makes the tables and fills them.
+func (db *database) load(ctx context.Context, rows int, show *console) error {
+	conn, err := db.connect(ctx)
+	if err != nil {
+		return fmt.Errorf("pgyield: demo: connecting: %w", err)
+	}
+	defer closeConn(conn)
+	bar := show.progress(fmt.Sprintf("loading %d rows", rows), rows)
+	err = db.fill(ctx, conn, rows, bar)
+	bar.done(err)
+	if err != nil {
+		return fmt.Errorf("pgyield: demo: loading: %w", err)
+	}
+	return nil
+}
+
+func (db *database) fill(ctx context.Context, conn *pgx.Conn, rows int, bar *progress) error {
+	// Without parallel workers one read is one core's work, on any server.
+	for _, statement := range []string{
+		"create table " + db.schema + ".account (id int primary key, balance bigint not null) with (fillfactor = 70)",
+		"create table " + db.schema + ".history (account int not null, delta int not null, at timestamptz not null default now())",
+		"create table " + db.schema + ".event (customer int not null, kind int not null, amount float8 not null) with (parallel_workers = 0)",
+		"insert into " + db.schema + ".account select i, 0 from generate_series(1, " + fmt.Sprint(accounts) + ") i",
+	} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	const chunk = 50_000
+	for at := 0; at < rows; at += chunk {
+		_, err := conn.Exec(ctx, "insert into "+db.schema+".event select (i * 7919) % 5000, i % 13, (i * 31 % 1000)::float8 / 10"+
+			" from generate_series($1::bigint, $2::bigint) i", at, min(at+chunk, rows)-1)
+		if err != nil {
+			return err
+		}
+		bar.set(min(at+chunk, rows))
+	}
+	// Hint bits are set now, so that the first reads of the load write nothing.
+	for _, table := range []string{"account", "event"} {
+		if _, err := conn.Exec(ctx, "vacuum analyze "+db.schema+"."+table); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write is one small write transaction: a balance and its history.
+func (db *database) write(ctx context.Context, pool pool, account int, delta int) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "update "+db.schema+".account set balance = balance + $1 where id = $2", delta, account); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "insert into "+db.schema+".history (account, delta) values ($1, $2)", account, delta)
+		return err
+	})
+}
+
+// read is one analytic read: a pass over all events.
+func (db *database) read(ctx context.Context, pool pool) error {
+	rows, err := pool.Query(ctx, "select customer % 500 as c, count(*), avg(amount), stddev(amount) from "+db.schema+
+		".event group by 1 order by 3 desc limit 20")
+	if err != nil {
+		return err
+	}
+	rows.Close()
+	return rows.Err()
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// demoCmd is `pgyield demo`.
+type demoCmd struct {
+	DSN    string `name:"dsn" placeholder:"URL" help:"Use this database, in a schema of its own that is dropped afterwards. Default: a Postgres is started for the demo and stopped afterwards."`
+	Report string `default:"report.html" placeholder:"FILE" help:"Where to write the report with the charts; empty for none. Default: ${default}."`
+
+	Rate    int `default:"200" help:"Write transactions per second, started at fixed times whether or not earlier ones are done. Default: ${default}."`
+	Readers int `default:"16" help:"Analytic reads at once, each begun when the one before it ends. Default: ${default}."`
+	Conns   int `default:"20" help:"Size of the pool. Default: ${default}."`
+	Rows    int `default:"1000000" help:"Rows of the table that is analysed. Default: ${default}."`
+
+	Idle   time.Duration `default:"8s" help:"How long writes run alone. Default: ${default}."`
+	Plain  time.Duration `default:"14s" help:"How long reads join them through plain pgxpool. Default: ${default}."`
+	Yield  time.Duration `default:"20s" help:"How long reads join them through pgyield. Default: ${default}."`
+	Settle time.Duration `default:"4s" help:"The first part of each phase that the table leaves out. The charts show all of it. Default: ${default}."`
+}
+
+// Validate is called by kong.
+func (c *demoCmd) Validate() error {
+	for _, bound := range []struct {
+		flag             string
+		value, low, high int
+	}{
+		{"--rate", c.Rate, 1, 5000},
+		{"--readers", c.Readers, 1, 1000},
+		{"--conns", c.Conns, 2, 1000},
+		{"--rows", c.Rows, 1000, 100_000_000},
+	} {
+		if bound.value < bound.low || bound.value > bound.high {
+			return fmt.Errorf("%s is %d, must be from %d to %d", bound.flag, bound.value, bound.low, bound.high)
+		}
+	}
+	for _, phase := range []struct {
+		flag   string
+		length time.Duration
+	}{{"--idle", c.Idle}, {"--plain", c.Plain}, {"--yield", c.Yield}} {
+		if phase.length < c.Settle+time.Second {
+			return fmt.Errorf("%s is %v, must be at least --settle (%v) and one second", phase.flag, phase.length, c.Settle)
+		}
+	}
+	if c.Settle < 0 {
+		return fmt.Errorf("--settle is %v, must not be negative", c.Settle)
+	}
+	return nil
+}
+
+// Run is called by kong.
+func (c *demoCmd) Run(ctx context.Context, k *kong.Context) (err error) {
+	show := newConsole(k.Stdout, k.Stderr)
+	db, err := openDatabase(ctx, c.DSN, show)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if ctx.Err() != nil {
+			show.say("interrupted, cleaning up")
+		}
+		err = errors.Join(err, db.close(show))
+	}()
+	if err := db.load(ctx, c.Rows, show); err != nil {
+		return err
+	}
+	result, err := c.measure(ctx, db, show)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(k.Stdout)
+	if err := writeTable(k.Stdout, result); err != nil {
+		return err
+	}
+	if c.Report == "" {
+		return nil
+	}
+	if err := writeReportFile(c.Report, result); err != nil {
+		return err
+	}
+	fmt.Fprintf(k.Stdout, "\nCharts: %s (open it in a browser; it needs no network)\n", c.Report)
+	return nil
+}
+
+// measure runs the three phases.
+func (c *demoCmd) measure(ctx context.Context, db *database, show *console) (*result, error) {
+	watch, err := startWatch(db)
+	if err != nil {
+		return nil, err
+	}
+	defer watch.stop()
+	res := &result{
+		Server: db.about, Rate: c.Rate, Readers: c.Readers, Conns: c.Conns, Settle: c.Settle, Begun: time.Now(),
+	}
+	phases := []struct {
+		name    string
+		readers int
+		length  time.Duration
+		open    func(context.Context, *database, int) (target, error)
+	}{
+		{phaseIdle, 0, c.Idle, openPlain},
+		{phasePlain, c.Readers, c.Plain, openPlain},
+		{phaseYield, c.Readers, c.Yield, openYield},
+	}
+	for _, p := range phases {
+		target, err := p.open(ctx, db, c.Conns)
+		if err != nil {
+			return nil, err
+		}
+		load := &load{
+			db: db, target: target, name: p.name, rate: c.Rate, readers: p.readers,
+			length: p.length, begun: res.Begun,
+		}
+		phase, err := load.run(ctx, show)
+		target.close()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.name, err)
+		}
+		res.Phases = append(res.Phases, phase)
+	}
+	res.Samples = watch.since(res.Begun)
+	return res, nil
+}
+
+// writeReportFile writes the report beside its final place first, so that an
+// older report is never half overwritten.
+func writeReportFile(path string, res *result) error {
+	temporary := path + ".part"
+	file, err := os.Create(temporary)
+	if err != nil {
+		return fmt.Errorf("pgyield: report: %w", err)
+	}
+	err = writeReport(file, res)
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = os.Rename(temporary, path)
+	}
+	if err != nil {
+		_ = os.Remove(temporary)
+		return fmt.Errorf("pgyield: report: %w", err)
+	}
+	return nil
+}
