@@ -22,7 +22,7 @@ func (p *Poller) connect(ctx context.Context) error {
 	if p.conn != nil {
 		p.drop()
 	}
-	if time.Now().Before(p.retryAt) || !p.reap() {
+	if time.Now().Before(p.retryAt) || !p.reap(ctx) {
 		return ErrBackoff
 	}
 	conn, err := pgx.ConnectConfig(ctx, p.config)
@@ -31,6 +31,9 @@ func (p *Poller) connect(ctx context.Context) error {
 		return err
 	}
 	p.conn = conn
+	if p.maintains == 0 {
+		p.maintain = time.Time{} // due at each connect, unless it failed lately
+	}
 	p.query = queryKind{parts: allParts, names: p.options.Name != nil}
 	p.mu.Lock()
 	p.stat.Connects++
@@ -39,10 +42,26 @@ func (p *Poller) connect(ctx context.Context) error {
 }
 
 // reap forgets clean-ups that ended, and reports whether another connection may be
-// made beside those that did not.
-func (p *Poller) reap() bool {
+// made beside those that did not. It gives them a moment, in which a server that is
+// well cancels a poll that was given up: the next should not run beside it.
+func (p *Poller) reap(ctx context.Context) bool {
+	if len(p.dying) == 0 {
+		return true
+	}
+	moment := time.NewTimer(p.options.BackoffMin)
+	defer moment.Stop()
+	over := false
 	left := p.dying[:0]
 	for _, done := range p.dying {
+		if !over {
+			select {
+			case <-done:
+				continue
+			case <-moment.C:
+			case <-ctx.Done():
+			}
+			over = true
+		}
 		select {
 		case <-done:
 		default:

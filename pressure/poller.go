@@ -80,6 +80,9 @@ func (p *Poller) Sample(ctx context.Context) (Sample, error) {
 	case p.turn <- struct{}{}:
 	}
 	defer func() { <-p.turn }()
+	if p.net.ctx.Err() != nil {
+		return Sample{}, ErrClosed // the turn was free because Close had ended
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.net.ctx, cancel)()
