@@ -1,0 +1,140 @@
+package pgyield
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgyield/pgyield/bulkhead"
+)
+
+// permitContext carries a read's permit into the hooks that run while its connection
+// is acquired.
+type permitContext struct {
+	context.Context
+	permit bulkhead.Permit
+}
+
+type permitKey struct{}
+
+func withPermit(ctx context.Context, permit bulkhead.Permit) context.Context {
+	return &permitContext{ctx, permit}
+}
+
+func (c *permitContext) Value(key any) any {
+	if _, ok := key.(permitKey); ok {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// inCaller runs f, a hook of the caller's, as the caller's time: a read in it must not
+// wait for the read that it runs for.
+func inCaller[T any](ctx context.Context, f func() T) T {
+	if c, ok := ctx.Value(permitKey{}).(*permitContext); ok {
+		c.permit.Idle()
+		defer c.permit.Busy()
+	}
+	return f()
+}
+
+// innerConfig returns the config that pgxpool runs with: the caller's, with our tracer
+// on each connection and around the hooks what the gate must know of them.
+func (p *Pool) innerConfig() *Config {
+	c := p.config.Copy()
+	takeParams(c.ConnConfig.RuntimeParams)
+	p.hooked = c.BeforeConnect != nil || c.AfterConnect != nil || c.PrepareConn != nil ||
+		c.BeforeAcquire != nil || c.ShouldPing != nil
+	p.afterReleases = c.AfterRelease != nil
+	c.ConnConfig.Tracer = p.poolTracer(c.ConnConfig.Tracer)
+	p.wrapConnect(c)
+	p.wrapAcquire(c)
+	if after := c.AfterRelease; after != nil {
+		c.AfterRelease = func(conn *pgx.Conn) bool { return releaseAfter(conn, after) }
+	}
+	return c
+}
+
+func (p *Pool) wrapConnect(c *Config) {
+	before, tracer := c.BeforeConnect, p.config.ConnConfig.Tracer
+	c.BeforeConnect = func(ctx context.Context, connConfig *pgx.ConnConfig) error {
+		connConfig.Tracer = tracer
+		if before != nil {
+			if err := inCaller(ctx, func() error { return before(ctx, connConfig) }); err != nil {
+				return err
+			}
+		}
+		connConfig.Tracer = p.newConnTracer(connConfig.Tracer)
+		return nil
+	}
+	if after := c.AfterConnect; after != nil {
+		c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			return inCaller(ctx, func() error { return after(ctx, conn) })
+		}
+	}
+}
+
+func (p *Pool) wrapAcquire(c *Config) {
+	if prepare := c.PrepareConn; prepare != nil {
+		c.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (ok bool, err error) {
+			ok = inCaller(ctx, func() bool { ok, err = prepare(ctx, conn); return ok })
+			return ok, err
+		}
+	}
+	if before := c.BeforeAcquire; before != nil {
+		c.BeforeAcquire = func(ctx context.Context, conn *pgx.Conn) bool {
+			return inCaller(ctx, func() bool { return before(ctx, conn) })
+		}
+	}
+	if should := c.ShouldPing; should != nil {
+		c.ShouldPing = func(ctx context.Context, params ShouldPingParams) bool {
+			return inCaller(ctx, func() bool { return should(ctx, params) })
+		}
+	}
+}
+
+// releaseAfter runs the caller's AfterRelease hook on a connection, and then lets go of
+// the permit that waits for it, if one does: see giveBack. pgx puts the connection back
+// right after; later than here it cannot be seen.
+func releaseAfter(conn *pgx.Conn, after func(*pgx.Conn) bool) bool {
+	s := stateOf(conn)
+	kept := s.kept
+	s.kept = nil
+	if !after(conn) {
+		return false
+	}
+	if kept != nil {
+		close(kept)
+	}
+	return true
+}
+
+// idleRewriter marks a read's holder idle while a rewriter of the caller's runs.
+type idleRewriter struct {
+	inner  pgx.QueryRewriter
+	permit bulkhead.Permit
+}
+
+func (r idleRewriter) RewriteQuery(ctx context.Context, conn *pgx.Conn, sql string, args []any) (string, []any, error) {
+	r.permit.Idle()
+	defer r.permit.Busy()
+	return r.inner.RewriteQuery(ctx, conn, sql, args)
+}
+
+// idleRewriters wraps the rewriter among the options that precede args, if it is one
+// that pgx does not bring itself.
+func idleRewriters(args []any, permit bulkhead.Permit) []any {
+	if !rewrites(args) {
+		return args
+	}
+	wrapped := append([]any(nil), args...)
+	for i, arg := range wrapped {
+		switch r := arg.(type) {
+		case pgx.NamedArgs, pgx.StrictNamedArgs:
+		case pgx.QueryRewriter:
+			wrapped[i] = idleRewriter{r, permit}
+			return wrapped
+		}
+	}
+	return wrapped
+}
