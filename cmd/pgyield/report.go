@@ -139,8 +139,8 @@ func dataOf(figures []figure) []chartData {
 
 // reportRow is a row of the table as text.
 type reportRow struct {
-	Phase, P50, P95, P99, Writes, Reads, Refused, Path string
-	Times                                              string // p95 over that without reads
+	Phase, P50, P95, P99, Writes, Reads, Refused string
+	Times                                        string // p95 over that without reads
 }
 
 func reportRows(res *result) []reportRow {
@@ -153,7 +153,7 @@ func reportRows(res *result) []reportRow {
 		}
 		out := reportRow{
 			Phase: r.Phase, P50: millis(r.P50), P95: millis(r.P95), P99: millis(r.P99),
-			Writes: fmt.Sprintf("%.0f", r.WriteRate), Reads: "-", Refused: "-", Path: pathText(r.Path),
+			Writes: fmt.Sprintf("%.0f", r.WriteRate), Reads: "-", Refused: "-",
 		}
 		if r.AtLeast {
 			out.P99 += " *"

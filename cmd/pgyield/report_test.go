@@ -20,14 +20,14 @@ func TestTableShape(t *testing.T) {
 	if err := writeTable(&out, res); err != nil {
 		t.Fatal(err)
 	}
-	want := `            write p50      p95      p99  writes/s  reads/s  refused
-  no reads    2.00 ms  2.00 ms  2.00 ms       100        -        -
-   pgxpool     200 ms   200 ms   200 ms       100      4.0        0
-   pgyield    4.00 ms  4.00 ms  4.00 ms       100      4.0        0
+	want := `            write p50      p95      p99  writes/s  reads/s  refused  read limit, one after the other
+  no reads    2.00 ms  2.00 ms  2.00 ms       100        -        -                                -
+   pgxpool     200 ms   200 ms   200 ms       100      4.0        0                                -
+   pgyield    4.00 ms  4.00 ms  4.00 ms       100      4.0        0                   16 > 8 > 4 > 5
 
 Write latency counts from when the write was due, the wait for a connection included.
-100 writes/s were due; 16 reads at once; a pool of 20. The first 1s of each phase are left out.
-read limit of pgyield: 16 > 8 > 4 > 5
+100 writes/s were due; 16 reads at once; a pool of 20. The first 1s of each phase are left out,
+save of the limit's path.
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)

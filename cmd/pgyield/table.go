@@ -11,7 +11,7 @@ import (
 // writeTable prints the comparison.
 func writeTable(w io.Writer, res *result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\twrite p50\tp95\tp99\twrites/s\treads/s\trefused\t")
+	fmt.Fprintln(t, "\twrite p50\tp95\tp99\twrites/s\treads/s\trefused\tread limit, one after the other\t")
 	var notes []string
 	for _, p := range res.Phases {
 		r := p.summary(res.Settle)
@@ -20,24 +20,25 @@ func writeTable(w io.Writer, res *result) error {
 			mark = "*"
 			notes = append(notes, fmt.Sprintf("* %s: %d writes were still waiting at the end; they count with the time they had taken.", r.Phase, r.Unfinished))
 		}
-		reads, refused := "-", "-"
+		reads, refused, path := "-", "-", "-"
 		if p.Name != phaseIdle {
 			reads, refused = fmt.Sprintf("%.1f", r.ReadRate), fmt.Sprint(r.Refused)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s%s\t%.0f\t%s\t%s\t\n",
-			r.Phase, millis(r.P50), millis(r.P95), millis(r.P99), mark, r.WriteRate, reads, refused)
+		if r.Path != nil {
+			path = pathText(r.Path)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s%s\t%.0f\t%s\t%s\t%s\t\n",
+			r.Phase, millis(r.P50), millis(r.P95), millis(r.P99), mark, r.WriteRate, reads, refused, path)
 		if r.Errors > 0 {
 			notes = append(notes, fmt.Sprintf("%s: %d statements failed, the first: %v", r.Phase, r.Errors, p.FirstErr))
-		}
-		if r.Path != nil {
-			notes = append(notes, "read limit of pgyield: "+pathText(r.Path))
 		}
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\nWrite latency counts from when the write was due, the wait for a connection included.\n"+
-		"%d writes/s were due; %d reads at once; a pool of %d. The first %v of each phase are left out.\n",
+		"%d writes/s were due; %d reads at once; a pool of %d. The first %v of each phase are left out,\n"+
+		"save of the limit's path.\n",
 		res.Rate, res.Readers, res.Conns, res.Settle)
 	for _, note := range notes {
 		fmt.Fprintln(w, note)
@@ -61,7 +62,7 @@ func millis(d time.Duration) string {
 
 // pathText prints the limit's path; a long one shows its ends.
 func pathText(path []int) string {
-	const most = 24
+	const most = 12
 	text := make([]string, 0, most+1)
 	for i, limit := range path {
 		if len(path) > most && i == most/2 {

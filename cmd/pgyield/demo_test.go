@@ -1,0 +1,320 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/pgyield/pgyield/pgtest"
+)
+
+// runMain makes this test binary the command itself: signals and exit codes are
+// tested on a process.
+const runMain = "PGYIELD_RUN_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(runMain) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// pgyieldCommand is the command as a process.
+func pgyieldCommand(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), runMain+"=1")
+	return cmd
+}
+
+// leftovers are the schemas of demos and the sessions in a database.
+func leftovers(t *testing.T, dsn string) (schemas, sessions int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeConn(conn)
+	err = conn.QueryRow(t.Context(), `select
+		(select count(*) from pg_namespace where nspname like 'pgyield\_demo\_%'),
+		(select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+			and backend_type = 'client backend')`).Scan(&schemas, &sessions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schemas, sessions
+}
+
+// nothingLeft fails the test unless the demo's schema and sessions are gone. A
+// backend may outlive its connection for a moment.
+func nothingLeft(t *testing.T, dsn string) {
+	t.Helper()
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		schemas, sessions := leftovers(t, dsn)
+		if schemas == 0 && sessions == 0 {
+			return
+		}
+		if time.Now().After(deadline) || schemas > 0 {
+			t.Fatalf("left over: %d schemas, %d sessions", schemas, sessions)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func TestDemo(t *testing.T) {
+	server := pgtest.New(t, pgtest.Options{Fast: true})
+	t.Run("EndToEnd", func(t *testing.T) { demoEndToEnd(t, server.Database(t)) })
+	t.Run("Interrupted", func(t *testing.T) {
+		for _, moment := range []string{"loading ", "writes, no reads", "writes and reads, pgxpool", "writes and reads, pgyield"} {
+			t.Run(moment, func(t *testing.T) { demoInterrupted(t, server.Database(t), moment) })
+		}
+	})
+	t.Run("NoPrivilege", func(t *testing.T) { demoNoPrivilege(t, server.Database(t)) })
+}
+
+func demoEndToEnd(t *testing.T, dsn string) {
+	report := filepath.Join(t.TempDir(), "report.html")
+	cmd := pgyieldCommand(t, "demo", "--dsn", dsn, "--rows=20000", "--settle=500ms", "--rate=100",
+		"--idle=2s", "--plain=2s", "--yield=3s", "--report", report)
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, out.String(), log.String())
+	}
+	nothingLeft(t, dsn)
+
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for i, begin := range []string{"write p50", "no reads", "pgxpool", "pgyield"} {
+		if !strings.HasPrefix(strings.TrimSpace(lines[i]), begin) {
+			t.Fatalf("line %d is not of %s:\n%s", i, begin, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "failed") {
+		t.Errorf("statements failed:\n%s", out.String())
+	}
+	if fields := strings.Fields(lines[3]); fields[len(fields)-1] == "-" {
+		t.Errorf("no limit's path:\n%s", out.String())
+	}
+	for _, said := range []string{"loading 20000 rows", "dropped schema"} {
+		if !strings.Contains(log.String(), said) {
+			t.Errorf("%q was not said:\n%s", said, log.String())
+		}
+	}
+	checkReport(t, report)
+}
+
+// checkReport looks for measured points in each chart of each phase.
+func checkReport(t *testing.T, path string) {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var charts []chartData
+	if err := json.Unmarshal(jsonData.FindSubmatch(page)[1], &charts); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{
+		"Write latency, p95": {phaseIdle, phasePlain, phaseYield},
+		"The read limit":     {"limit", "running", "waiting"},
+		"Reads per second":   {phasePlain, phaseYield},
+		"Pressure":           {"write p90"},
+		"Writes in flight":   {phaseIdle, phasePlain, phaseYield},
+	}
+	for _, chart := range charts {
+		for _, name := range want[chart.Title] {
+			points := 0
+			for _, v := range chart.Lines[name] {
+				if v != nil {
+					points++
+				}
+			}
+			if points < 3 {
+				t.Errorf("%s, %s: %d points", chart.Title, name, points)
+			}
+		}
+		delete(want, chart.Title)
+	}
+	if len(want) > 0 {
+		t.Errorf("no charts of %v", want)
+	}
+}
+
+// demoInterrupted sends SIGINT when the demo says that it has come to moment.
+func demoInterrupted(t *testing.T, dsn, moment string) {
+	cmd := pgyieldCommand(t, "demo", "--dsn", dsn, "--rows=50000", "--settle=0s",
+		"--idle=1s", "--plain=1s", "--yield=30s", "--rate=100")
+	code, log := interrupt(t, cmd, moment, func() {})
+	if code != exitInterrupted {
+		t.Errorf("exit code %d\n%s", code, log)
+	}
+	for _, said := range []string{"interrupted, cleaning up", "dropped schema", "pgyield: interrupted"} {
+		if !strings.Contains(log, said) {
+			t.Errorf("%q was not said:\n%s", said, log)
+		}
+	}
+	nothingLeft(t, dsn)
+	if files, _ := os.ReadDir(cmd.Dir); len(files) > 0 {
+		t.Errorf("files were left: %v", files)
+	}
+}
+
+// interrupt runs cmd, sends SIGINT once its stderr has a line that begins with
+// moment (after a call of during), and returns the exit code and what was said.
+func interrupt(t *testing.T, cmd *exec.Cmd, moment string, during func()) (code int, log string) {
+	t.Helper()
+	read, write := io.Pipe()
+	var said syncBuffer
+	cmd.Stderr = io.MultiWriter(&said, write)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		seen := false
+		var text strings.Builder
+		buf := make([]byte, 1024)
+		for {
+			n, err := read.Read(buf)
+			text.Write(buf[:n])
+			if !seen && strings.Contains("\n"+text.String(), "\n"+moment) {
+				seen = true
+				time.Sleep(100 * time.Millisecond) // into the midst of it
+				during()
+				_ = cmd.Process.Signal(syscall.SIGINT)
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	err := cmd.Wait()
+	_ = write.Close()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), said.String()
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+func (s *syncBuffer) String() string { s.mu.Lock(); defer s.mu.Unlock(); return s.b.String() }
+
+func demoNoPrivilege(t *testing.T, dsn string) {
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeConn(conn)
+	for _, statement := range []string{
+		"drop role if exists demo_guest", "create role demo_guest login password 'guest'",
+	} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := conn.Config()
+	guest := "host=" + config.Host + " port=" + fmt.Sprint(config.Port) + " dbname=" + config.Database + " user=demo_guest password=guest sslmode=disable"
+	out, err := pgyieldCommand(t, "demo", "--dsn", guest).CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), "pgyield: demo: creating a schema: ") || strings.Contains(string(out), "guest'") {
+		t.Errorf("said\n%s", out)
+	}
+}
+
+// The server that the demo starts by itself, and its files, go with Ctrl-C.
+func TestDemoStopsItsOwnServer(t *testing.T) {
+	folder, err := os.MkdirTemp("", "pgyield-demo-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	if err := os.Chmod(folder, 0o777); err != nil { // the server may run as somebody else
+		t.Fatal(err)
+	}
+	cmd := pgyieldCommand(t, "demo", "--rows=20000", "--settle=0s", "--idle=20s")
+	for _, entry := range os.Environ() {
+		if strings.HasPrefix(entry, pgtest.EnvDSN+"=") {
+			cmd.Env = append(cmd.Env, pgtest.EnvDSN+"=")
+		}
+	}
+	cmd.Env = append(cmd.Env, "TMPDIR="+folder)
+	var during []os.DirEntry
+	code, log := interrupt(t, cmd, "writes, no reads", func() { during, _ = os.ReadDir(folder) })
+	if code != exitInterrupted {
+		t.Errorf("exit code %d\n%s", code, log)
+	}
+	if strings.Contains(log, "starting PostgreSQL") && len(during) == 0 {
+		t.Error("the local server's files are not in the temporary folder, so that this test sees nothing")
+	}
+	files, err := os.ReadDir(folder)
+	if err != nil || len(files) > 0 {
+		t.Errorf("left in the temporary folder: %v, %v\n%s", files, err, log)
+	}
+}
+
+func TestBadFlags(t *testing.T) {
+	for _, test := range []struct{ args, want string }{
+		{"--rate=0", "--rate is 0, must be from 1 to 5000"},
+		{"--conns=1", "--conns is 1, must be from 2 to 1000"},
+		{"--idle=4s", "--idle is 4s, must be at least --settle (4s) and one second"},
+		{"--settle=-1s", "--settle is -1s, must not be negative"},
+		{"--dsn=postgres://nobody@127.0.0.1:1/none?connect_timeout=2", "pgyield: pgtest: the server that"},
+		{"--nonsense", "unknown flag"},
+	} {
+		out, err := pgyieldCommand(t, "demo", test.args).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), test.want) {
+			t.Errorf("%s: %v, want %q in\n%s", test.args, err, test.want, out)
+		}
+	}
+}
+
+// A load on a pool whose writes all fail says why instead of printing zeros.
+func TestLoadThatOnlyFails(t *testing.T) {
+	l := &load{
+		db: &database{schema: "none"}, target: target{pool: deadPool{}, gate: func() *gate { return nil }},
+		name: phasePlain, rate: 100, readers: 2, length: 300 * time.Millisecond, begun: time.Now(),
+	}
+	_, err := l.run(t.Context(), newConsole(io.Discard, io.Discard))
+	if !errors.Is(err, errDead) {
+		t.Errorf("got %v", err)
+	}
+	if l.out.Errors < 10 {
+		t.Errorf("%d errors", l.out.Errors)
+	}
+}
+
+var errDead = errors.New("dead")
+
+type deadPool struct{}
+
+func (deadPool) Begin(context.Context) (pgx.Tx, error) { return nil, errDead }
+func (deadPool) Query(context.Context, string, ...any) (pgx.Rows, error) {
+	return nil, errDead
+}
