@@ -1,0 +1,358 @@
+package adaptive
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+var (
+	wide   = Bounds{Floor: 1, Start: 16, Ceiling: 16}
+	narrow = Bounds{Floor: 1, Start: 4, Ceiling: 4}
+)
+
+// idleP95 is the 95th percentile of the model's writes without reads, over its median.
+const idleP95 = 1.53
+
+// seeds runs a scenario several times, with other chances.
+func seeds(t *testing.T, bounds Bounds, options Options, scenario func(t *testing.T, m *model, l *Limit)) {
+	t.Helper()
+	for seed := range uint64(4) {
+		modelled(t, seed, bounds, options, func(m *model, l *Limit) { scenario(t, m, l) })
+	}
+}
+
+// warm lets the model idle until there is a baseline, and forgets what was measured.
+func (m *model) warm(l *Limit) {
+	m.run(l, 5*time.Second, nil)
+	m.latencies, m.total = nil, 0
+}
+
+// TestOnset: greedy reads arrive, and the limit is down before they have ended once.
+func TestOnset(t *testing.T) {
+	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.warm(l)
+		m.readers = 16
+		m.run(l, 2*time.Second, nil)
+		if m.limit != 1 {
+			t.Errorf("after 2 s the limit is %d", m.limit)
+		}
+		m.run(l, 3*time.Second, nil)
+		m.latencies = nil
+		m.run(l, 3*time.Second, nil)
+		if p := m.quantile(0.95) / idleP95; p > 2 {
+			t.Errorf("after 5 s writes take %.1f times their idle p95", p)
+		}
+	})
+}
+
+// TestTenMinutes: a steady overload is no worse at its end than at its beginning.
+func TestTenMinutes(t *testing.T) {
+	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.warm(l)
+		m.readers = 16
+		m.run(l, 10*time.Second, nil)
+		half := func() (p95 float64, cuts int, reads float64) {
+			m.latencies, m.total = nil, 0
+			before := l.Lowered()
+			m.run(l, 5*time.Minute, nil)
+			return m.quantile(0.95) / idleP95, l.Lowered() - before, float64(m.total) / 300
+		}
+		p1, c1, r1 := half()
+		p2, c2, r2 := half()
+		if p1 > 1.5 || p2 > 1.05*p1 || c2 > c1+1 {
+			t.Errorf("p95 %.2f, then %.2f times idle; %d, then %d cuts", p1, p2, c1, c2)
+		}
+		// One read at a time does 2.5 a second; more would cost the writes too much.
+		if r1 < 2.4 || r2 < 2.4 {
+			t.Errorf("%.2f, then %.2f reads a second", r1, r2)
+		}
+	})
+}
+
+// TestTolerantOfTwo: who allows three times the latency gets two reads at a time.
+func TestTolerantOfTwo(t *testing.T) {
+	seeds(t, wide, Options{Tolerance: 3}, func(t *testing.T, m *model, l *Limit) {
+		m.warm(l)
+		m.readers = 16
+		m.run(l, 15*time.Second, nil)
+		m.latencies, m.total = nil, 0
+		m.run(l, 5*time.Minute, nil)
+		if p, r := m.quantile(0.95)/idleP95, float64(m.total)/300; p > 3.6 || r < 0.9*5 {
+			t.Errorf("p95 %.2f times idle, %.2f reads a second of the 5 that two at a time do", p, r)
+		}
+	})
+}
+
+// TestReliefByWrites: writes stop, and reads have everything within seconds.
+func TestReliefByWrites(t *testing.T) {
+	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.warm(l)
+		m.readers = 16
+		m.run(l, time.Minute, nil)
+		m.writeRate = 0
+		m.run(l, 5*time.Second, nil)
+		if m.limit != 16 {
+			t.Errorf("5 s after the last write the limit is %d", m.limit)
+		}
+	})
+}
+
+// TestReliefByReads: reads turn light in the middle of a long hold.
+func TestReliefByReads(t *testing.T) {
+	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.warm(l)
+		m.readers = 16
+		m.run(l, 2*time.Minute, nil)
+		m.work, m.sleeping = 4*time.Millisecond, true
+		m.run(l, 6*time.Second, nil)
+		if m.limit != 16 {
+			t.Errorf("6 s after reads turned light the limit is %d", m.limit)
+		}
+	})
+}
+
+// TestReliefByRate: half the writes forgets the hold.
+func TestReliefByRate(t *testing.T) {
+	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.warm(l)
+		m.readers = 16
+		m.run(l, 2*time.Minute, nil)
+		if l.state.hold.level == 0 {
+			t.Fatal("nothing holds")
+		}
+		m.writeRate = 80
+		forgotten := false
+		m.run(l, 4*time.Second, func(Decision) { forgotten = forgotten || l.state.hold.level == 0 })
+		if !forgotten {
+			t.Error("the hold outlives the writes that made it")
+		}
+	})
+}
+
+// TestColdStart: the program starts in the middle of the overload.
+func TestColdStart(t *testing.T) {
+	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.readers = 16
+		m.run(l, 8*time.Second, nil)
+		m.latencies = nil
+		m.run(l, 20*time.Second, nil)
+		if p := m.quantile(0.95) / idleP95; p > 2 || m.limit > 2 {
+			t.Errorf("after 8 s writes take %.1f times their idle p95, the limit is %d", p, m.limit)
+		}
+		s, _ := l.LastDecision().Verdict.Signal("own_writes")
+		if s.Baseline < 1500*time.Microsecond || s.Baseline > 2300*time.Microsecond {
+			t.Errorf("the first baseline is %v; the idle p90 is 1.8 ms", s.Baseline)
+		}
+	})
+}
+
+// TestColdStartHarmless: with reads that cost writes nothing the dip is short, and
+// the only one.
+func TestColdStartHarmless(t *testing.T) {
+	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.readers, m.sleeping = 16, true
+		dips := 0
+		m.run(l, 2500*time.Millisecond, nil)
+		m.run(l, time.Minute, func(d Decision) {
+			if d.Reason == reasonBaseline {
+				dips++
+			}
+		})
+		if dips > 0 || m.limit != 16 || l.Lowered() != 1 {
+			t.Errorf("%d periods of dip after 2.5 s, limit %d, lowered %d times", dips, m.limit, l.Lowered())
+		}
+	})
+}
+
+// TestReadsNotToBlame: writes are slow for reasons that reads have no part in, and
+// reads keep at least half their start.
+func TestReadsNotToBlame(t *testing.T) {
+	for _, c := range []struct{ mean, sigma float64 }{{4, 0.5}, {2.5, 0.3}, {1.8, 0.3}, {1.6, 0.2}, {1.4, 0.2}} {
+		seeds(t, narrow, Options{}, func(t *testing.T, m *model, l *Limit) {
+			m.sleeping = true
+			m.warm(l)
+			m.readers = 16
+			factor, n := 1.0, 0
+			m.slowness = func() float64 {
+				if n++; n%50 == 0 {
+					factor = c.mean * math.Exp(c.sigma*m.rng.NormFloat64())
+				}
+				return factor
+			}
+			m.run(l, 15*time.Second, nil)
+			half, all := 0, 0
+			m.run(l, 10*time.Minute, func(d Decision) {
+				all++
+				if d.To >= 2 {
+					half++
+				}
+			})
+			if share := float64(half) / float64(all); share < 0.9 {
+				t.Errorf("slower by %.1f (scatter %.1f): at half or more %.2f of the time; lowered %d times, given back %d",
+					c.mean, c.sigma, share, l.Lowered(), l.Counts().GivenBack)
+			}
+		})
+	}
+}
+
+// TestSlownessThatComesAfterACut: reads were to blame, and then something else is:
+// that must not keep them at the floor.
+func TestSlownessThatComesAfterACut(t *testing.T) {
+	seeds(t, narrow, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.warm(l)
+		m.readers = 16
+		m.run(l, 20*time.Second, nil)
+		if m.limit != 1 {
+			t.Fatalf("the limit is %d", m.limit)
+		}
+		m.sleeping = true
+		m.slowness = func() float64 { return 3 }
+		m.run(l, 30*time.Second, nil)
+		high, all := 0, 0
+		m.run(l, 5*time.Minute, func(d Decision) {
+			all++
+			if d.To >= 2 {
+				high++
+			}
+		})
+		if share := float64(high) / float64(all); share < 0.85 {
+			t.Errorf("at half or more %.2f of the time", share)
+		}
+	})
+}
+
+// TestAcquittalEndsWhenReadsDoHarm: after writes were slow by themselves, reads that
+// do harm are still noticed.
+func TestAcquittalEndsWhenReadsDoHarm(t *testing.T) {
+	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.sleeping = true
+		m.warm(l)
+		m.readers = 16
+		m.slowness = func() float64 { return 2 }
+		m.run(l, 5*time.Minute, nil)
+		if l.Counts().GivenBack == 0 || m.limit < 8 {
+			t.Fatalf("limit %d, given back %d", m.limit, l.Counts().GivenBack)
+		}
+		m.sleeping = false
+		m.run(l, 4*time.Second, nil)
+		if m.limit > 4 {
+			t.Errorf("4 s after reads began to harm the limit is %d", m.limit)
+		}
+	})
+}
+
+// TestSpikes: one bad period in twenty does not shake the limit.
+func TestSpikes(t *testing.T) {
+	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.sleeping = true
+		m.warm(l)
+		m.readers = 16
+		factor, n := 1.0, 0
+		m.slowness = func() float64 {
+			if n++; n%50 == 0 {
+				if factor = 1; m.rng.IntN(20) == 0 {
+					factor = 4
+				}
+			}
+			return factor
+		}
+		sum, periods, low := 0, 0, 0
+		m.run(l, 5*time.Minute, func(d Decision) {
+			sum += d.To
+			periods++
+			if d.To <= 2 {
+				low++
+			}
+		})
+		if mean := float64(sum) / float64(periods); mean < 12 || low > periods/20 {
+			t.Errorf("the limit is %.1f on average, near the floor in %d of %d periods", mean, low, periods)
+		}
+	})
+}
+
+// TestSquareWave: load that comes and goes; recovery takes no more calm periods than
+// the limit has to climb once nothing holds, and there are few cuts.
+func TestSquareWave(t *testing.T) {
+	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.warm(l)
+		m.readers = 16
+		for i := range 6 {
+			m.writeRate = 200
+			m.run(l, 20*time.Second, nil)
+			before := l.Lowered()
+			m.writeRate = 0
+			m.run(l, 6*time.Second, nil)
+			if m.limit != 16 || l.Lowered() != before {
+				t.Errorf("wave %d: in its calm the limit is %d, lowered %d times", i, m.limit, l.Lowered()-before)
+			}
+		}
+		if n := l.Lowered(); n > 6*8 {
+			t.Errorf("%d cuts in six waves", n)
+		}
+	})
+}
+
+// TestAnHourAtTheFloor: pressure that even one read at a time makes. The floor is
+// served, the operator hears of it once, and nothing is learned as normal.
+func TestAnHourAtTheFloor(t *testing.T) {
+	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.warm(l)
+		m.readers = 16
+		m.slowness = func() float64 {
+			if len(m.running) > 0 {
+				return 2
+			}
+			return 1
+		}
+		m.run(l, 10*time.Second, nil)
+		before, _ := l.LastDecision().Verdict.Signal("own_writes")
+		sum, periods := 0, 0
+		m.total = 0
+		m.run(l, 20*time.Minute, func(d Decision) { sum += d.To; periods++ })
+		after, _ := l.LastDecision().Verdict.Signal("own_writes")
+		if float64(after.Baseline) > 1.05*float64(before.Baseline) {
+			t.Errorf("the baseline rose from %v to %v", before.Baseline, after.Baseline)
+		}
+		if mean := float64(sum) / float64(periods); mean > 1.5 {
+			t.Errorf("the limit is %.2f on average", mean)
+		}
+		if r := float64(m.total) / 1200; r < 2.3 {
+			t.Errorf("%.2f reads a second at the floor", r)
+		}
+	})
+}
+
+// TestFewWrites: at two writes a second calm stays calm, and overload is found within
+// seconds.
+func TestFewWrites(t *testing.T) {
+	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.writeRate = 2
+		m.run(l, time.Minute, nil)
+		m.readers = 1
+		m.run(l, 5*time.Minute, nil)
+		if n := l.Lowered(); n > 0 {
+			t.Errorf("%d cuts in calm", n)
+		}
+		m.readers = 16
+		m.run(l, 15*time.Second, nil)
+		if m.limit > 4 {
+			t.Errorf("15 s into the overload the limit is %d", m.limit)
+		}
+	})
+}
+
+// TestLightReadsAreLeftAlone: whatever writes do, reads that the limit does not hold
+// back are not touched.
+func TestLightReadsAreLeftAlone(t *testing.T) {
+	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.sleeping = true
+		m.warm(l)
+		m.readers = 3
+		m.slowness = func() float64 { return 1 + 8*m.rng.Float64() }
+		m.run(l, 5*time.Minute, nil)
+		if n := l.Lowered(); n > 0 || m.limit != 16 {
+			t.Errorf("lowered %d times, to %d", n, m.limit)
+		}
+	})
+}
