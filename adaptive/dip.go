@@ -31,7 +31,7 @@ func (d *dip) learning() bool { return d.active && d.periods >= 1 }
 
 // wanted is true when the limit should dip now.
 func (d *dip) wanted(now time.Time, limit int, b Bounds, contended bool, v pressure.Verdict) bool {
-	return !d.active && contended && v.NeedBaseline && v.WritesMove && limit > b.low() && !now.Before(d.again)
+	return !d.active && contended && v.NeedBaseline && v.WritesMove && !v.Freeze && limit > b.low() && !now.Before(d.again)
 }
 
 func (d *dip) begin(now time.Time) {
