@@ -20,10 +20,10 @@ type demoCmd struct {
 	Conns   int `default:"20" help:"Size of the pool. Default: ${default}."`
 	Rows    int `default:"1000000" help:"Rows of the table that is analysed. Default: ${default}."`
 
-	Idle   time.Duration `default:"8s" help:"How long writes run alone. Default: ${default}."`
+	Idle   time.Duration `default:"9s" help:"How long writes run alone. Default: ${default}."`
 	Plain  time.Duration `default:"14s" help:"How long reads join them through plain pgxpool. Default: ${default}."`
 	Yield  time.Duration `default:"20s" help:"How long reads join them through pgyield. Default: ${default}."`
-	Settle time.Duration `default:"4s" help:"The first part of each phase that the table leaves out. The charts show all of it. Default: ${default}."`
+	Settle time.Duration `default:"5s" help:"The first part of each phase that the table leaves out. The charts show all of it. Default: ${default}."`
 }
 
 // Validate is called by kong.

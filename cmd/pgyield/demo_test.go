@@ -283,7 +283,7 @@ func TestBadFlags(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"--rate=0", "--rate is 0, must be from 1 to 5000"},
 		{"--conns=1", "--conns is 1, must be from 2 to 1000"},
-		{"--idle=4s", "--idle is 4s, must be at least --settle (4s) and one second"},
+		{"--idle=4s", "--idle is 4s, must be at least --settle (5s) and one second"},
 		{"--settle=-1s", "--settle is -1s, must not be negative"},
 		{"--dsn=postgres://nobody@127.0.0.1:1/none?connect_timeout=2", "pgyield: pgtest: the server that"},
 		{"--nonsense", "unknown flag"},

@@ -77,7 +77,7 @@ func figuresOf(res *result) []figure {
 		},
 		{
 			Title: "The read limit", Lines: limit, draw: drawing{colors: limitColors},
-			Note: "Reads that pgyield lets run at once, those that run, and those that wait for a permit. Plain pgxpool has no limit.",
+			Note: "Reads that pgyield lets run at once, those that run, and those that wait for a permit. A limit that falls cancels nothing: what runs goes on. Plain pgxpool has no limit.",
 		},
 		{
 			Title: "Reads per second", Lines: reads, draw: drawing{colors: phaseColors[1:]},

@@ -26,8 +26,8 @@ func TestTableShape(t *testing.T) {
    pgyield    4.00 ms  4.00 ms  4.00 ms       100      4.0        0                   16 > 8 > 4 > 5
 
 Write latency counts from when the write was due, the wait for a connection included.
-100 writes/s were due; 16 reads at once; a pool of 20. The first 1s of each phase are left out,
-save of the limit's path.
+100 writes/s were due, those that ended are counted; 16 reads at once; a pool of 20.
+The first 1s of each phase are left out, save of the limit's path.
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
