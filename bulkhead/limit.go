@@ -90,7 +90,7 @@ func (b *Bulkhead) EndPeriod() (contended bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	contended = b.mode != Off && (b.held || b.all.n > 0 || b.running >= b.limit || !b.fewer())
-	b.held = false
+	b.held = b.all.n > 0 // those have begun to wait in the next period too
 	return contended
 }
 

@@ -274,7 +274,7 @@ func (m *model) expire() {
 
 func (m *model) contended() bool {
 	held := m.held || len(m.waiting) > 0 || m.used() >= m.limit
-	m.held = false
+	m.held = len(m.waiting) > 0
 	return held
 }
 
