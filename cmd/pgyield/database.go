@@ -73,13 +73,16 @@ func (db *database) begin(ctx context.Context) error {
 // our own needs no drop: its files go.
 func (db *database) close(show *console) error {
 	if db.server != nil {
-		return db.server.Stop()
+		if err := db.server.Stop(); err != nil {
+			return cleanupError{err}
+		}
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	err := db.drop(ctx)
 	if err != nil {
-		return fmt.Errorf("pgyield: demo: the schema %s could not be dropped, drop it by hand: %w", db.schema, err)
+		return cleanupError{fmt.Errorf("pgyield: demo: the schema %s could not be dropped, drop it by hand: %w", db.schema, err)}
 	}
 	show.say("dropped schema %s", db.schema)
 	return nil

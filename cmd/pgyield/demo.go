@@ -57,6 +57,9 @@ func (c *demoCmd) Validate() error {
 
 // Run is called by kong.
 func (c *demoCmd) Run(ctx context.Context, k *kong.Context) (err error) {
+	if err := tryReportFile(c.Report); err != nil {
+		return err
+	}
 	show := newConsole(k.Stdout, k.Stderr)
 	db, err := openDatabase(ctx, c.DSN, show)
 	if err != nil {
@@ -127,6 +130,21 @@ func (c *demoCmd) measure(ctx context.Context, db *database, show *console) (*re
 	}
 	res.Samples = watch.since(res.Begun)
 	return res, nil
+}
+
+// tryReportFile finds out before the demo what would else go wrong after it.
+func tryReportFile(path string) error {
+	if path == "" {
+		return nil
+	}
+	file, err := os.Create(path + ".part")
+	if err == nil {
+		err = errors.Join(file.Close(), os.Remove(file.Name()))
+	}
+	if err != nil {
+		return fmt.Errorf("pgyield: report: %w", err)
+	}
+	return nil
 }
 
 // writeReportFile writes the report beside its final place first, so that an

@@ -286,11 +286,36 @@ func TestBadFlags(t *testing.T) {
 		{"--idle=4s", "--idle is 4s, must be at least --settle (5s) and one second"},
 		{"--settle=-1s", "--settle is -1s, must not be negative"},
 		{"--dsn=postgres://nobody@127.0.0.1:1/none?connect_timeout=2", "pgyield: pgtest: the server that"},
+		{"--report=/nowhere/report.html", "pgyield: report: open /nowhere/report.html.part"},
 		{"--nonsense", "unknown flag"},
 	} {
 		out, err := pgyieldCommand(t, "demo", test.args).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), test.want) {
 			t.Errorf("%s: %v, want %q in\n%s", test.args, err, test.want, out)
+		}
+	}
+}
+
+func TestOutcome(t *testing.T) {
+	left := cleanupError{errors.New("pgyield: demo: the schema x could not be dropped")}
+	cut := fmt.Errorf("pgxpool: %w", context.Canceled)
+	for _, test := range []struct {
+		interrupted bool
+		err         error
+		code        int
+		said        string
+	}{
+		{false, nil, 0, ""},
+		{true, nil, 0, ""},
+		{false, errors.New("boom"), 1, "pgyield: boom"},
+		{false, errors.New("pgyield: boom"), 1, "pgyield: boom"},
+		{true, cut, exitInterrupted, "pgyield: interrupted"},
+		{true, errors.Join(cut, left), exitInterrupted, "pgyield: interrupted|pgyield: demo: the schema x could not be dropped"},
+		{true, errors.New("boom"), 1, "pgyield: boom"},
+	} {
+		code, said := outcome(test.interrupted, test.err)
+		if code != test.code || strings.Join(said, "|") != test.said {
+			t.Errorf("%v, interrupted %v: %d, %q", test.err, test.interrupted, code, said)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -44,23 +45,37 @@ func run(args []string) int {
 	command, err := parser.Parse(args)
 	parser.FatalIfErrorf(err)
 	err = command.Run()
-	switch {
-	case err == nil:
-		return 0
-	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		fmt.Fprintln(os.Stderr, "pgyield: interrupted")
-		return exitInterrupted
+	code, said := outcome(ctx.Err() != nil, err)
+	for _, line := range said {
+		fmt.Fprintln(os.Stderr, line)
 	}
-	fmt.Fprintln(os.Stderr, trimPrefix(err))
-	return 1
+	return code
 }
 
-// trimPrefix is the text of err with the command's name before it exactly once.
-func trimPrefix(err error) string {
-	text := err.Error()
-	const prefix = "pgyield: "
-	if len(text) >= len(prefix) && text[:len(prefix)] == prefix {
-		return text
+// cleanupError is something of ours that is left in somebody's database.
+type cleanupError struct{ error }
+
+func (e cleanupError) Unwrap() error { return e.error }
+
+// outcome is the exit code for a command's error, and what is to be said of it. A
+// command that was interrupted has nothing to explain but what it left behind.
+func outcome(interrupted bool, err error) (code int, said []string) {
+	if err == nil {
+		return 0, nil
 	}
-	return prefix + text
+	if !interrupted || !errors.Is(err, context.Canceled) {
+		return 1, []string{withPrefix(err)}
+	}
+	said = []string{"pgyield: interrupted"}
+	var left cleanupError
+	if errors.As(err, &left) {
+		said = append(said, withPrefix(left))
+	}
+	return exitInterrupted, said
+}
+
+// withPrefix is the text of err with the command's name before it exactly once.
+func withPrefix(err error) string {
+	const prefix = "pgyield: "
+	return prefix + strings.TrimPrefix(err.Error(), prefix)
 }
