@@ -89,7 +89,7 @@ func TestOverflowAccount(t *testing.T) {
 
 func TestManyCallersKeepTheHeapFlat(t *testing.T) {
 	callers := 1_000_000
-	if testing.Short() {
+	if testing.Short() || raceDetector {
 		callers = 100_000
 	}
 	b := mustNew(t, Options{Limit: 10, MaxWaiting: -1})

@@ -28,8 +28,8 @@ func FuzzModel(f *testing.F) {
 // TestModel is FuzzModel on long random sequences, which a fuzzer that starts from
 // nothing needs long to find.
 func TestModel(t *testing.T) {
-	rounds := 300
-	if testing.Short() {
+	rounds := 200
+	if testing.Short() || raceDetector {
 		rounds = 30
 	}
 	for seed := range rounds {

@@ -116,13 +116,14 @@ func TestPenalisedIsServedInTheEnd(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					time.Sleep(10 * time.Millisecond)
+					time.Sleep(9700 * time.Microsecond)
 					permit.Release()
 				}
 			}()
 		}
+		const patience = 1003 * time.Millisecond // so that it ends at no moment of a release
 		for time.Now().Before(stop) {
-			reads := []*read{beginFor(t, b, "p", 1, time.Second), beginFor(t, b, "p", 1, time.Second), beginFor(t, b, "p", 1, time.Second)}
+			reads := []*read{beginFor(t, b, "p", 1, patience), beginFor(t, b, "p", 1, patience), beginFor(t, b, "p", 1, patience)}
 			for _, r := range reads {
 				if <-r.done; r.err == nil {
 					served++
