@@ -16,28 +16,32 @@ const maxName = 256
 // waiters) or idle; idle ones are kept until their place is needed, so that demerits
 // survive, and count as active callers for a while.
 type account struct {
-	name    string
-	running int // cost
-	permits int
-	waiting list[waiter] // in the order of arrival
-	queued  int64        // cost of those
-	seen    time.Duration
-	active  bool // counted among the active callers
-	score   demerit.Score
-
+	// What taking and giving back a permit touches comes first, in one cache line.
+	seen     time.Duration
+	running  int // cost
+	permits  int32
+	inExpiry int32 // place in accounts.expiry
+	active   bool  // counted among the active callers
+	filed    bool  // idle, and filed in stale, keep or due
+	scoring  bool  // in scored: the score may not be zero
+	starving bool
+	waiting  list[waiter] // in the order of arrival
 	// unserved is since when a caller with waiting reads has had nothing running; it
 	// means something while starving is set.
 	unserved time.Duration
-	starving bool
 
-	idle     node[account] // in recent or stale
+	name     string
+	queued   int64 // cost of the waiters
+	score    demerit.Score
+	idle     node[account] // in stale
 	wants    node[account] // in wanting
-	scored   node[account] // in scored: its score may not be zero
+	scored   node[account] // in scored
 	wantedAt time.Duration
+	expireAt time.Duration // key in expiry: not after the account stops being active
 	dueAt    time.Duration // when an event of this account is due
 	rank     float64       // demerit rank, for keep
 
-	inTurn, inLast, inDue, inKeep, inOver int // places in the heaps
+	inTurn, inLast, inDue, inKeep, inOver int32 // places in the heaps
 }
 
 // accounts is the table of callers and the orders in which they are looked for.
@@ -46,23 +50,32 @@ type accounts struct {
 	overflow *account // shared by the callers for which there is no place
 	actives  int
 
-	recent  list[account] // idle, active, no demerit: in the order last seen
-	stale   list[account] // idle, not active, no demerit
+	// expiry holds the active callers that were idle once and have no demerit, by when
+	// they may stop being active. Being seen does not move a caller in it: that is made
+	// up for when its time comes, once in a window, so that taking and giving back
+	// permits touches no other account.
+	expiry  accountHeap[byExpiry]
+	stale   list[account] // idle, not active, no demerit: longest so first
 	keep    accountHeap[byRank]
 	due     accountHeap[byDue]
 	wanting list[account] // not penalised and refused: in the order of that refusal
 	scored  list[account]
 }
 
+type byExpiry struct{}
+
+func (byExpiry) before(a, b *account) bool { return a.expireAt < b.expireAt }
+func (byExpiry) place(a *account) *int32   { return &a.inExpiry }
+
 type byRank struct{}
 
 func (byRank) before(a, b *account) bool { return a.rank < b.rank }
-func (byRank) place(a *account) *int     { return &a.inKeep }
+func (byRank) place(a *account) *int32   { return &a.inKeep }
 
 type byDue struct{}
 
 func (byDue) before(a, b *account) bool { return a.dueAt < b.dueAt }
-func (byDue) place(a *account) *int     { return &a.inDue }
+func (byDue) place(a *account) *int32   { return &a.inDue }
 
 func newAccount(name string) *account {
 	a := &account{name: name}
@@ -80,14 +93,14 @@ func (b *Bulkhead) time(now time.Duration) time.Time { return b.base.Add(now) }
 
 // value is the live demerit of a: the only way in which scores are read.
 func (b *Bulkhead) value(a *account, now time.Duration) float64 {
-	if a.scored.in == nil {
+	if !a.scoring {
 		return 0
 	}
 	return a.score.At(b.policy, b.time(now))
 }
 
 func (b *Bulkhead) penalised(a *account, now time.Duration) bool {
-	return a.scored.in != nil && b.policy.Penalised(b.value(a, now))
+	return a.scoring && b.policy.Penalised(b.value(a, now))
 }
 
 // share is how much of the limit one active caller can have.
@@ -106,11 +119,8 @@ func (b *Bulkhead) touch(caller string, now time.Duration) *account {
 	if a == nil {
 		a = b.enrol(caller)
 	}
-	if a.idle.in != nil {
-		a.idle.leave()
-	} else if !a.busy() {
-		b.keep.remove(a)
-		b.due.remove(a)
+	if a.filed {
+		b.unfile(a)
 	}
 	a.seen = now
 	if !a.active {
@@ -125,36 +135,66 @@ func (b *Bulkhead) touch(caller string, now time.Duration) *account {
 // all are busy, callers share one account.
 func (b *Bulkhead) enrol(caller string) *account {
 	var a *account
-	switch {
-	case len(b.byName) < b.maxCallers:
+	if len(b.byName) < b.maxCallers {
 		a = newAccount(strings.Clone(caller))
-	case b.stale.n > 0:
-		a = b.stale.front.owner
-	case b.recent.n > 0:
-		a = b.recent.front.owner
-	case b.keep.len() > 0:
-		a = b.keep.first()
-	default:
-		return b.overflow
-	}
-	if a.idle.in != nil || a.inKeep != 0 {
+	} else if a = b.dispensable(); a != nil {
 		b.forget(a)
 		a.name = strings.Clone(caller)
+	} else {
+		return b.overflow
 	}
 	b.byName[a.name] = a
 	return a
 }
 
+// dispensable returns the idle account that is missed least, or nil.
+func (b *Bulkhead) dispensable() *account {
+	if b.stale.n > 0 {
+		return b.stale.front.owner
+	}
+	for b.expiry.len() > 0 {
+		a := b.expiry.first()
+		if a.expireAt == a.seen+b.window && !b.elsewhere(a) {
+			return a
+		}
+		b.refresh(a)
+	}
+	if b.keep.len() > 0 {
+		return b.keep.first()
+	}
+	return nil
+}
+
+// elsewhere reports whether an account that is still in expiry is busy, or idle with a
+// demerit and filed for that.
+func (b *Bulkhead) elsewhere(a *account) bool { return a.busy() || a.filed }
+
+// refresh moves an account in expiry to where it belongs.
+func (b *Bulkhead) refresh(a *account) {
+	if b.elsewhere(a) {
+		b.expiry.remove(a)
+		return
+	}
+	a.expireAt = a.seen + b.window
+	b.expiry.put(a)
+}
+
 // forget drops what is known of an idle account.
 func (b *Bulkhead) forget(a *account) {
 	delete(b.byName, a.name)
-	a.idle.leave()
+	b.unfile(a)
+	b.expiry.remove(a)
 	a.wants.leave()
-	a.scored.leave()
-	a.score = demerit.Score{}
+	b.clear(a)
+	b.deactivate(a)
+}
+
+// unfile takes an account from where idle ones are.
+func (b *Bulkhead) unfile(a *account) {
+	a.filed = false
+	a.idle.leave()
 	b.keep.remove(a)
 	b.due.remove(a)
-	b.deactivate(a)
 }
 
 func (b *Bulkhead) deactivate(a *account) {
@@ -168,16 +208,19 @@ func (b *Bulkhead) deactivate(a *account) {
 // rest files an account that is no longer busy.
 func (b *Bulkhead) rest(a *account, now time.Duration) {
 	a.seen = now
-	live := b.value(a, now) > 0
-	if !live && a != b.overflow {
-		b.recent.pushBack(&a.idle)
-		return
-	}
-	if a != b.overflow { // which is never given to another caller
+	switch {
+	case a == b.overflow: // which is never given to another caller
+		a.filed = true
+		b.scheduleIdle(a, now)
+	case b.value(a, now) > 0:
+		a.filed = true
 		a.rank = a.score.Rank(b.policy, b.base)
 		b.keep.put(a)
+		b.scheduleIdle(a, now)
+	case a.inExpiry == 0:
+		a.expireAt = now + b.window
+		b.expiry.put(a)
 	}
-	b.scheduleIdle(a, now)
 }
 
 // scheduleIdle notes what next happens to an idle account that has a demerit (or is
@@ -208,10 +251,15 @@ func (b *Bulkhead) scheduleIdle(a *account, now time.Duration) {
 func (b *Bulkhead) advance(now time.Duration) time.Duration {
 	now = max(now, b.clock) // two goroutines may lock in another order than they read the time
 	b.clock = now
-	for b.recent.n > 0 && now-b.recent.front.owner.seen >= b.window {
-		a := b.recent.front.owner
+	for b.expiry.len() > 0 && b.expiry.first().expireAt <= now {
+		a := b.expiry.first()
+		if a.seen+b.window > now || b.elsewhere(a) {
+			b.refresh(a)
+			continue
+		}
+		b.expiry.remove(a)
 		b.deactivate(a)
-		a.idle.leave()
+		a.filed = true
 		b.stale.pushBack(&a.idle)
 	}
 	for b.due.len() > 0 && b.due.first().dueAt <= now {
@@ -237,6 +285,6 @@ func (b *Bulkhead) advance(now time.Duration) time.Duration {
 
 // clear drops a score that has ended.
 func (b *Bulkhead) clear(a *account) {
-	a.score = demerit.Score{}
+	a.score, a.scoring = demerit.Score{}, false
 	a.scored.leave()
 }

@@ -78,6 +78,7 @@ func (b *Bulkhead) checkQueue(t testing.TB, now time.Duration) {
 	checkHeap(t, "over", &b.over)
 	checkHeap(t, "due", &b.due)
 	checkHeap(t, "keep", &b.keep)
+	checkHeap(t, "expiry", &b.expiry)
 	if b.maxWaiting > 0 && b.all.n > b.maxWaiting {
 		t.Errorf("%d wait, at most %d may", b.all.n, b.maxWaiting)
 	}
@@ -101,7 +102,7 @@ func (b *Bulkhead) checkQueue(t testing.TB, now time.Duration) {
 func checkHeap[O order](t testing.TB, name string, h *accountHeap[O]) {
 	t.Helper()
 	for i, a := range h.items {
-		if *h.order.place(a) != i+1 {
+		if int(*h.order.place(a)) != i+1 {
 			t.Errorf("heap %s: place %d at %d", name, *h.order.place(a), i)
 		}
 		if i > 0 && h.order.before(a, h.items[(i-1)/2]) {
@@ -121,8 +122,12 @@ func (b *Bulkhead) checkAccounts(t testing.TB, now time.Duration) {
 		if a.active {
 			actives++
 		}
-		if filed := a.idle.in != nil || a.inKeep != 0; filed == a.busy() && a != b.overflow {
-			t.Errorf("%q: busy %v, filed as idle %v", a.name, a.busy(), filed)
+		filed := a.idle.in != nil || a.inKeep != 0
+		if filed != a.filed && a != b.overflow || filed && a.busy() || !filed && !a.busy() && a.inExpiry == 0 && a != b.overflow {
+			t.Errorf("%q: busy %v, filed as idle %v (%v), to expire %v", a.name, a.busy(), filed, a.filed, a.inExpiry != 0)
+		}
+		if a.inExpiry != 0 && a.expireAt > a.seen+b.window {
+			t.Errorf("%q: expires at %v, last seen %v", a.name, a.expireAt, a.seen)
 		}
 		if a.permits == 0 && a.running != 0 || a.waiting.n == 0 && a.queued != 0 {
 			t.Errorf("%q: running %d without permits or queued %d without waiters", a.name, a.running, a.queued)

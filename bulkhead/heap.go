@@ -4,7 +4,7 @@ package bulkhead
 // Implementations are empty structs.
 type order interface {
 	before(a, b *account) bool
-	place(a *account) *int // 1 + index in the heap; 0: not in it
+	place(a *account) *int32 // 1 + index in the heap; 0: not in it
 }
 
 // accountHeap is a binary heap of accounts that know their places, so that any of
@@ -24,9 +24,9 @@ func (h *accountHeap[O]) put(a *account) {
 	place := h.order.place(a)
 	if *place == 0 {
 		h.items = append(h.items, a)
-		*place = len(h.items)
+		*place = int32(len(h.items))
 	}
-	i := *place - 1
+	i := int(*place) - 1
 	if !h.down(i) {
 		h.up(i)
 	}
@@ -38,7 +38,7 @@ func (h *accountHeap[O]) remove(a *account) {
 	if *place == 0 {
 		return
 	}
-	i, last := *place-1, len(h.items)-1
+	i, last := int(*place)-1, len(h.items)-1
 	h.set(i, h.items[last])
 	h.items[last] = nil
 	h.items = h.items[:last]
@@ -50,7 +50,7 @@ func (h *accountHeap[O]) remove(a *account) {
 
 func (h *accountHeap[O]) set(i int, a *account) {
 	h.items[i] = a
-	*h.order.place(a) = i + 1
+	*h.order.place(a) = int32(i + 1)
 }
 
 func (h *accountHeap[O]) up(i int) {

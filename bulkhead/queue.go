@@ -53,12 +53,12 @@ func earlier(a, b *account) bool {
 type byTurn struct{}
 
 func (byTurn) before(a, b *account) bool { return earlier(a, b) }
-func (byTurn) place(a *account) *int     { return &a.inTurn }
+func (byTurn) place(a *account) *int32   { return &a.inTurn }
 
 type byLast struct{}
 
 func (byLast) before(a, b *account) bool { return earlier(a, b) }
-func (byLast) place(a *account) *int     { return &a.inLast }
+func (byLast) place(a *account) *int32   { return &a.inLast }
 
 type byOver struct{}
 
@@ -69,7 +69,7 @@ func (byOver) before(a, b *account) bool {
 	}
 	return a.waiting.back.owner.seq > b.waiting.back.owner.seq
 }
-func (byOver) place(a *account) *int { return &a.inOver }
+func (byOver) place(a *account) *int32 { return &a.inOver }
 
 // besidesNewest is the demand of a without its newest waiter: at or over the share,
 // that waiter is what takes the caller past it.

@@ -43,7 +43,8 @@ func (b *Bulkhead) charge(a *account, now time.Duration) {
 		return
 	}
 	a.score = a.score.Deny(b.policy, b.ceiling, b.time(now))
-	if a.scored.in == nil {
+	if !a.scoring {
+		a.scoring = true
 		b.scored.pushBack(&a.scored)
 	}
 	if b.penalised(a, now) {
@@ -53,7 +54,6 @@ func (b *Bulkhead) charge(a *account, now time.Duration) {
 	case a.waiting.n > 0:
 		b.place(a, now)
 	case !a.busy(): // it was filed as one without this demerit
-		a.idle.leave()
 		b.rest(a, now)
 	}
 }
@@ -63,8 +63,11 @@ func (b *Bulkhead) wanted(a *account, now time.Duration) {
 	if b.penalised(a, now) {
 		return // what a penalised caller wants holds nobody to a share
 	}
-	a.wants.leave()
 	a.wantedAt = now
+	if b.wanting.back == &a.wants {
+		return
+	}
+	a.wants.leave()
 	b.wanting.pushBack(&a.wants)
 }
 

@@ -152,7 +152,7 @@ func (b *Bulkhead) callers() []Caller {
 	add := func(a *account) {
 		value := b.value(a, now)
 		callers = append(callers, Caller{
-			Name: a.name, Running: a.running, Permits: a.permits, Waiting: a.waiting.n,
+			Name: a.name, Running: a.running, Permits: int(a.permits), Waiting: a.waiting.n,
 			Demerit: value, Penalised: b.policy.Penalised(value), Cap: b.policy.Cap(share, value),
 			Active: a.active,
 		})
