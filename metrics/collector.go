@@ -99,8 +99,9 @@ func newGateDescs(labels prometheus.Labels) gateDescs {
 			"pressing", "contended"),
 		pressure: desc("pressure", "Signals of write pressure that are known, each as a multiple of its value when reads are quiet"+
 			" (of its threshold, while that value is not known).", "signal"),
-		pressing:         desc("pressing", "1 when writes suffered in the last period."),
-		blind:            desc("monitor_blind", "1 when the monitor sees less than it should: polls fail, its role may not see waits, or there is nothing to judge by."),
+		pressing: desc("pressing", "1 when writes suffered in the last period."),
+		blind: desc("monitor_blind", "1 when the monitor sees less than it should: polls fail,"+
+			" its role may not see waits, or there is nothing to judge by."),
 		polls:            desc("monitor_polls_total", "Polls of the server by the monitor.", "result"),
 		pollTime:         desc("monitor_poll_seconds", "Round trip of the monitor's polls that succeeded."),
 		callersTracked:   desc("callers_tracked", "Callers that are told apart now."),

@@ -224,7 +224,7 @@ func TestMonitorMetrics(t *testing.T) {
 		registry := prometheus.NewPedanticRegistry()
 		registry.MustRegister(metrics.NewCollector(pool))
 		for range 2 { // the second waits: three seconds of contention, no write
-			go pool.Exec(t.Context(), "select pg_sleep(3), n from generate_series(1, 1) n") //nolint:errcheck // Close ends it
+			go pool.Exec(t.Context(), "select pg_sleep(3), n from generate_series(1, 1) n")
 		}
 		time.Sleep(10 * time.Second)
 		got := values(t, registry)

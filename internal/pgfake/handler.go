@@ -62,14 +62,12 @@ type Result struct {
 func Cols(pairs ...any) []Column {
 	columns := make([]Column, 0, len(pairs)/2)
 	for i := 0; i < len(pairs); i += 2 {
-		oid, ok := pairs[i+1].(uint32)
-		if n, isInt := pairs[i+1].(int); isInt {
-			oid, ok = uint32(n), true
-		}
-		if !ok {
+		name, isName := pairs[i].(string)
+		oid, isOID := pairs[i+1].(int) // what the untyped constants of pgtype become
+		if !isName || !isOID {
 			panic("pgfake: Cols wants name, OID, name, OID, ...")
 		}
-		columns = append(columns, Column{Name: pairs[i].(string), OID: oid})
+		columns = append(columns, Column{Name: name, OID: uint32(oid)})
 	}
 	return columns
 }
@@ -108,7 +106,7 @@ func Hang(ctx context.Context) Result {
 	return Result{Err: ctx.Err()}
 }
 
-// column types that the fake itself names
+// Types that the fake itself names.
 const (
 	voidOID = 2278
 	textOID = pgtype.TextOID

@@ -2,6 +2,7 @@ package pgfake
 
 import (
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -53,9 +54,9 @@ func (r *recorder) open(pid uint32, params map[string]string) {
 }
 
 func (r *recorder) close(pid uint32) {
-	for i := len(r.sessions) - 1; i >= 0; i-- {
-		if r.sessions[i].PID == pid {
-			r.sessions[i].Closed = time.Now()
+	for _, s := range slices.Backward(r.sessions) {
+		if s.PID == pid {
+			s.Closed = time.Now()
 			return
 		}
 	}

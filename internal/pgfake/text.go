@@ -2,6 +2,7 @@ package pgfake
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -55,7 +56,8 @@ func withoutComments(sql string) string {
 	}
 	var out strings.Builder
 	for i := 0; i < len(sql); i++ {
-		length, open := 0, sql[i:]
+		var length int
+		open := sql[i:]
 		switch {
 		case sql[i] == '\'' || sql[i] == '"':
 			length = strings.IndexByte(open[1:], sql[i]) + 2
@@ -177,11 +179,9 @@ func after(sql, w string) (string, bool) {
 func before(sql string, stops ...string) string {
 	at := len(sql)
 	words(sql, func(found string, start, _ int) bool {
-		for _, w := range stops {
-			if found == w {
-				at = start
-				return false
-			}
+		if slices.Contains(stops, found) {
+			at = start
+			return false
 		}
 		return true
 	})
