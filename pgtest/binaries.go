@@ -105,8 +105,8 @@ func pathFolder() string {
 	if err != nil {
 		return ""
 	}
-	if real, err := filepath.EvalSymlinks(file); err == nil {
-		file = real
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		file = target
 	}
 	folder, err := filepath.Abs(filepath.Dir(file))
 	if err != nil || !complete(folder) {

@@ -3,6 +3,7 @@
 package pgtest
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -89,7 +90,7 @@ func TestContainerEndsWithProgram(t *testing.T) {
 func TestUnprivileged(t *testing.T) {
 	needLocal(t)
 	if os.Geteuid() != 0 {
-		t.Skip("all tests are unprivileged here")
+		t.Skip("not applicable: all tests are unprivileged here")
 	}
 	credential, err := serverCredential()
 	if err != nil {
@@ -126,7 +127,8 @@ func TestNoServerAnywhere(t *testing.T) {
 		}
 	}
 	err := program.cmd.Wait()
-	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 3 {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
 		t.Errorf("the error is no ErrNotFound: %v", err)
 	}
 }

@@ -31,10 +31,14 @@ const (
 	pullTimeout = 10 * time.Minute
 )
 
+// reaperImage is deprecated in favour of a name that cannot be imported.
+var reaperImage = testcontainers.ReaperDefaultImage //nolint:staticcheck // see above
+
 // ensureImage pulls the image unless it is here. testcontainers would retry a pull
 // for fifteen minutes even where the registry's name cannot be resolved.
 func ensureImage(ctx context.Context, options Options) error {
-	reaperOnce.Do(func() { decideReaper(ctx) })
+	// Decided once for all starts, so not by a context that belongs to one.
+	reaperOnce.Do(func() { decideReaper(context.WithoutCancel(ctx)) })
 	asked, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	daemon, err := testcontainers.NewDockerClientWithOpts(asked)
@@ -49,7 +53,7 @@ func ensureImage(ctx context.Context, options Options) error {
 		return err
 	}
 	options.Logf("pgtest: pulling %s", options.Image)
-	if err := pull(ctx, daemon, options.Image, pullTimeout); err != nil {
+	if err := pull(ctx, daemon, options.Image, credentials(ctx, options.Image), pullTimeout); err != nil {
 		return fmt.Errorf("the image is not here and cannot be pulled: %w", err)
 	}
 	return nil
@@ -60,21 +64,29 @@ type puller interface {
 	ImagePull(ctx context.Context, image string, options client.ImagePullOptions) (client.ImagePullResponse, error)
 }
 
-// pull fetches an image, with the credentials that `docker login` left, once.
-func pull(ctx context.Context, daemon puller, image string, timeout time.Duration) error {
+// pull fetches an image, once.
+func pull(ctx context.Context, daemon puller, image, auth string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	var options client.ImagePullOptions
-	if _, auth, err := testcontainers.DockerImageAuth(ctx, image); err == nil {
-		if options.RegistryAuth, err = authconfig.Encode(auth); err != nil {
-			return err
-		}
-	}
-	response, err := daemon.ImagePull(ctx, image, options)
+	response, err := daemon.ImagePull(ctx, image, client.ImagePullOptions{RegistryAuth: auth})
 	if err != nil {
 		return err
 	}
 	return errors.Join(response.Wait(ctx), response.Close())
+}
+
+// credentials returns what `docker login` left for an image's registry, encoded,
+// or "" where there is nothing, as for public images.
+func credentials(ctx context.Context, image string) string {
+	_, auth, err := testcontainers.DockerImageAuth(ctx, image)
+	if err != nil {
+		return ""
+	}
+	encoded, err := authconfig.Encode(auth)
+	if err != nil {
+		return ""
+	}
+	return encoded
 }
 
 var reaperOnce sync.Once
@@ -95,24 +107,14 @@ func decideReaper(ctx context.Context) {
 	defer daemon.Close()
 	asked, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	_, err = daemon.ImageInspect(asked, testcontainers.ReaperDefaultImage)
+	_, err = daemon.ImageInspect(asked, reaperImage)
 	if !errdefs.IsNotFound(err) {
 		return
 	}
-	if err := pullReaper(ctx, daemon); err != nil && ctx.Err() == nil {
+	// Without credentials: looking them up would read the settings.
+	if err := pull(ctx, daemon, reaperImage, "", reaperPullTimeout); err != nil {
 		_ = os.Setenv(envRyukDisabled, "true")
 	}
-}
-
-// pullReaper does without credentials: looking them up reads the settings.
-func pullReaper(ctx context.Context, daemon puller) error {
-	ctx, cancel := context.WithTimeout(ctx, reaperPullTimeout)
-	defer cancel()
-	response, err := daemon.ImagePull(ctx, testcontainers.ReaperDefaultImage, client.ImagePullOptions{})
-	if err != nil {
-		return err
-	}
-	return errors.Join(response.Wait(ctx), response.Close())
 }
 
 // daemonHosts returns where published ports may be reached. In a container

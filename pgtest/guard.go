@@ -28,6 +28,7 @@ type guard struct {
 // ended without having called release. The guard has a session of its own, so it
 // survives what is sent to this process's group, and holds none of its files.
 func startGuard(script string, credential *syscall.Credential, folder string, arguments ...string) (*guard, error) {
+	//nolint:noctx // it is to outlive everything that a context could bound
 	cmd := exec.Command("/bin/sh", append([]string{"-c", guardHead + script, "pgtest-guard"}, arguments...)...)
 	cmd.Dir = folder
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: credential}

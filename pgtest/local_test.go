@@ -161,7 +161,7 @@ func TestStartFails(t *testing.T) {
 // TestTemporaryFolder sends root's server to a place that it can reach.
 func TestTemporaryFolder(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root runs the server as somebody else")
+		t.Skip("not applicable: only root runs the server as somebody else")
 	}
 	closed := filepath.Join(t.TempDir(), "closed")
 	if err := os.Mkdir(closed, 0o700); err != nil {

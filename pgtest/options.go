@@ -147,12 +147,16 @@ func (o Options) withDefaults() (Options, error) {
 
 // freePort returns a loopback port on which nothing listens.
 func freePort() (int, error) {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		return 0, err
 	}
 	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
+	address, ok := listener.Addr().(*net.TCPAddr)
+	if !ok {
+		return 0, fmt.Errorf("a TCP listener has the address %v", listener.Addr())
+	}
+	return address.Port, nil
 }
 
 // arguments returns the settings as arguments for the postgres program, in the

@@ -54,6 +54,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	case Docker:
 		server, err := startDocker(ctx, options)
 		return server, notFound(err)
+	case Auto:
 	}
 	if options.DSN != "" {
 		return useGiven(ctx, options)

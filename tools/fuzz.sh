@@ -1,0 +1,13 @@
+#!/bin/bash
+# Runs every fuzz target of the modules in turn, each for FUZZTIME: the go command
+# fuzzes one target at a time.
+set -euo pipefail
+
+for module in "$@"; do
+    while read -r package; do
+        while read -r target; do
+            echo "fuzz $package $target"
+            (cd "$module" && go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-30s}" "$package")
+        done < <(cd "$module" && go test -list '^Fuzz' "$package" | grep '^Fuzz' || true)
+    done < <(cd "$module" && go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
+done
