@@ -21,4 +21,5 @@ for module in "$@"; do
     [ ! -f "$copy/go.sum" ] || cp "$copy/go.sum" go.sum
     rm -rf "$copy"
 done
-cd "$root" && go work sync
+# No `go work sync`: it would raise the root module, and with it every user's
+# graph, to the versions that the nested modules need.
