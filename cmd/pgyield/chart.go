@@ -78,13 +78,13 @@ func (f *figure) timeAxis() charts.XAxisOption {
 		labels[i] = fmt.Sprintf("%.0f s", (time.Duration(i) * window).Seconds())
 	}
 	return charts.XAxisOption{
-		Labels: labels, BoundaryGap: charts.Ptr(false), LabelCount: n/int(labelEvery/window) + 1,
+		Labels: labels, BoundaryGap: new(false), LabelCount: n/int(labelEvery/window) + 1,
 	}
 }
 
 // valueAxis fits the scale to the values: from zero, or over whole powers of ten.
 func (f *figure) valueAxis(low, high float64) charts.YAxisOption {
-	axis := charts.YAxisOption{SplitLineShow: charts.Ptr(true), ValueFormatter: func(v float64) string {
+	axis := charts.YAxisOption{SplitLineShow: new(true), ValueFormatter: func(v float64) string {
 		if f.draw.log {
 			v = math.Pow(10, v)
 		}
@@ -94,14 +94,14 @@ func (f *figure) valueAxis(low, high float64) charts.YAxisOption {
 		low, high = 0, 1
 	}
 	if !f.draw.log {
-		axis.Min = charts.Ptr(0.0)
+		axis.Min = new(0.0)
 		return axis
 	}
 	low, high = math.Floor(low), math.Ceil(high)
 	if low == high {
 		high++
 	}
-	axis.Min, axis.Max = charts.Ptr(low), charts.Ptr(high)
+	axis.Min, axis.Max = new(low), new(high)
 	axis.LabelCount = int(high-low) + 1
 	return axis
 }

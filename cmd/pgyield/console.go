@@ -24,8 +24,8 @@ func newConsole(out, err io.Writer) *console {
 	return &console{out: out, err: err, terminal: isFile && term.IsTerminal(int(file.Fd()))}
 }
 
-// say prints one line about what is going on.
-func (c *console) say(format string, args ...any) {
+// sayf prints one line about what is going on.
+func (c *console) sayf(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	fmt.Fprintf(c.err, format+"\n", args...)
@@ -42,7 +42,7 @@ type progress struct {
 func (c *console) progress(what string, total int) *progress {
 	p := &progress{console: c, what: what, begun: time.Now()}
 	if !c.terminal {
-		c.say("%s ...", what)
+		c.sayf("%s ...", what)
 		return p
 	}
 	p.bar = progressbar.NewOptions(total,
@@ -71,6 +71,6 @@ func (p *progress) done(err error) {
 		_ = p.bar.Exit()
 		fmt.Fprintln(p.console.err)
 	case err == nil:
-		p.console.say("%s: done in %.1f s", p.what, time.Since(p.begun).Seconds())
+		p.console.sayf("%s: done in %.1f s", p.what, time.Since(p.begun).Seconds())
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/pgyield/pgyield"
 	"github.com/pgyield/pgyield/pgtest"
 )
@@ -32,7 +33,7 @@ type database struct {
 func openDatabase(ctx context.Context, dsn string, show *console) (*database, error) {
 	server, err := pgtest.Start(ctx, pgtest.Options{
 		DSN:  dsn,
-		Logf: show.say,
+		Logf: show.sayf,
 		// Durability stays on: what a commit costs is the demo's subject.
 		Settings: map[string]string{"shared_buffers": "256MB", "max_connections": "200", "track_wal_io_timing": "on"},
 	})
@@ -50,7 +51,7 @@ func openDatabase(ctx context.Context, dsn string, show *console) (*database, er
 	if err := db.begin(ctx); err != nil {
 		return nil, errors.Join(err, db.close(show))
 	}
-	show.say("Postgres %s, schema %s", db.about, db.schema)
+	show.sayf("Postgres %s, schema %s", db.about, db.schema)
 	return db, nil
 }
 
@@ -84,7 +85,7 @@ func (db *database) close(show *console) error {
 	if err != nil {
 		return cleanupError{fmt.Errorf("pgyield: demo: the schema %s could not be dropped, drop it by hand: %w", db.schema, err)}
 	}
-	show.say("dropped schema %s", db.schema)
+	show.sayf("dropped schema %s", db.schema)
 	return nil
 }
 

@@ -12,18 +12,26 @@ import (
 
 // demoCmd is `pgyield demo`.
 type demoCmd struct {
-	DSN    string `name:"dsn" placeholder:"URL" help:"Use this database, in a schema of its own that is dropped afterwards. Default: a Postgres is started for the demo and stopped afterwards."`
-	Report string `default:"report.html" placeholder:"FILE" help:"Where to write the report with the charts; empty for none. Default: ${default}."`
+	DSN    string `help:"Use this database instead of starting a Postgres." name:"dsn" placeholder:"URL"`
+	Report string `default:"report.html" help:"Where to write the report with the charts; empty for none." placeholder:"FILE"`
 
-	Rate    int `default:"200" help:"Write transactions per second, started at fixed times whether or not earlier ones are done. Default: ${default}."`
-	Readers int `default:"16" help:"Analytic reads at once, each begun when the one before it ends. Default: ${default}."`
-	Conns   int `default:"20" help:"Size of the pool. Default: ${default}."`
-	Rows    int `default:"1000000" help:"Rows of the table that is analysed. Default: ${default}."`
+	Rate    int `default:"200"     help:"Write transactions per second, started at fixed times whether or not earlier ones are done."`
+	Readers int `default:"16"      help:"Analytic reads at once, each begun when the one before it ends."`
+	Conns   int `default:"20"      help:"Size of the pool."`
+	Rows    int `default:"1000000" help:"Rows of the table that is analysed."`
 
-	Idle   time.Duration `default:"9s" help:"How long writes run alone. Default: ${default}."`
-	Plain  time.Duration `default:"14s" help:"How long reads join them through plain pgxpool. Default: ${default}."`
-	Yield  time.Duration `default:"20s" help:"How long reads join them through pgyield. Default: ${default}."`
-	Settle time.Duration `default:"5s" help:"The first part of each phase that the table leaves out. The charts show all of it. Default: ${default}."`
+	Idle   time.Duration `default:"9s"  help:"How long writes run alone."`
+	Plain  time.Duration `default:"14s" help:"How long reads join them through plain pgxpool."`
+	Yield  time.Duration `default:"20s" help:"How long reads join them through pgyield."`
+	Settle time.Duration `default:"5s"  help:"The first part of each phase that the table leaves out. The charts show all of it."`
+}
+
+// Help is what kong prints before the flags.
+func (c *demoCmd) Help() string {
+	return "Writes run alone, then beside greedy analytic reads through plain pgxpool, then beside the same reads through" +
+		" pgyield.\n\nA Postgres is started for it, from programs of this machine or with Docker, and stopped afterwards." +
+		" With --dsn or PGYIELD_DSN the demo runs in a schema of its own in that database, and drops it afterwards." +
+		" Ctrl-C cleans up as well."
 }
 
 // Validate is called by kong.
@@ -67,7 +75,7 @@ func (c *demoCmd) Run(ctx context.Context, k *kong.Context) (err error) {
 	}
 	defer func() {
 		if ctx.Err() != nil {
-			show.say("interrupted, cleaning up")
+			show.sayf("interrupted, cleaning up")
 		}
 		err = errors.Join(err, db.close(show))
 	}()

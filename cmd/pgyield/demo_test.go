@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/pgyield/pgyield/pgtest"
 )
 
@@ -237,7 +238,8 @@ func demoNoPrivilege(t *testing.T, dsn string) {
 		}
 	}
 	config := conn.Config()
-	guest := "host=" + config.Host + " port=" + fmt.Sprint(config.Port) + " dbname=" + config.Database + " user=demo_guest password=guest sslmode=disable"
+	guest := fmt.Sprintf("host=%s port=%d dbname=%s user=demo_guest password=guest sslmode=disable",
+		config.Host, config.Port, config.Database)
 	out, err := pgyieldCommand(t, "demo", "--dsn", guest).CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {

@@ -67,8 +67,7 @@ func outcome(interrupted bool, err error) (code int, said []string) {
 		return 1, []string{withPrefix(err)}
 	}
 	said = []string{"pgyield: interrupted"}
-	var left cleanupError
-	if errors.As(err, &left) {
+	if left, ok := errors.AsType[cleanupError](err); ok {
 		said = append(said, withPrefix(left))
 	}
 	return exitInterrupted, said

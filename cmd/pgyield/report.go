@@ -2,7 +2,6 @@ package main
 
 import (
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
@@ -33,11 +32,7 @@ func writeReport(w io.Writer, res *result) error {
 		if err != nil {
 			return fmt.Errorf("chart %q: %w", figures[i].Title, err)
 		}
-		figures[i].SVG = template.HTML(svg) // made by us from numbers and fixed names
-	}
-	data, err := json.Marshal(dataOf(figures))
-	if err != nil {
-		return err
+		figures[i].SVG = template.HTML(svg) //nolint:gosec // made here from numbers and fixed names
 	}
 	var table strings.Builder
 	if err := writeTable(&table, res); err != nil {
@@ -48,7 +43,7 @@ func writeReport(w io.Writer, res *result) error {
 		"Rows":    reportRows(res),
 		"Table":   table.String(),
 		"Figures": figures,
-		"Data":    template.JS(data),
+		"Data":    dataOf(figures),
 		"When":    res.Begun.Format("2006-01-02 15:04"),
 	})
 }
@@ -77,7 +72,8 @@ func figuresOf(res *result) []figure {
 		},
 		{
 			Title: "The read limit", Lines: limit, draw: drawing{colors: limitColors},
-			Note: "Reads that pgyield lets run at once, those that run, and those that wait for a permit. A limit that falls cancels nothing: what runs goes on. Plain pgxpool has no limit.",
+			Note: "Reads that pgyield lets run at once, those that run, and those that wait for a permit." +
+				" A limit that falls cancels nothing: what runs goes on. Plain pgxpool has no limit.",
 		},
 		{
 			Title: "Reads per second", Lines: reads, draw: drawing{colors: phaseColors[1:]},
@@ -85,7 +81,8 @@ func figuresOf(res *result) []figure {
 		},
 		{
 			Title: "Pressure", Lines: pressureLines(g, res), draw: drawing{unit: "x", log: true, colors: pressureColors},
-			Note: "How many times its value without reads: the 90th percentile of write latency, and the mean time of a WAL sync (where the server measures it). The marks at 1x are when pgyield judged that writes suffer.",
+			Note: "How many times its value without reads: the 90th percentile of write latency, and the mean time of a WAL sync" +
+				" (where the server measures it). The marks at 1x are when pgyield judged that writes suffer.",
 		},
 		{
 			Title: "Writes in flight", Lines: flight, draw: drawing{colors: phaseColors},

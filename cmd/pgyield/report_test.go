@@ -147,7 +147,8 @@ func TestReportFileReplacesWhole(t *testing.T) {
 	if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
 		t.Errorf("left over: %v", left)
 	}
-	if err := writeReportFile(filepath.Join(t.TempDir(), "none", "report.html"), sample()); err == nil || !strings.HasPrefix(err.Error(), "pgyield: report: ") {
+	missing := filepath.Join(t.TempDir(), "none", "report.html")
+	if err := writeReportFile(missing, sample()); err == nil || !strings.HasPrefix(err.Error(), "pgyield: report: ") {
 		t.Errorf("a folder that is missing: %v", err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Size() < 10_000 {

@@ -21,8 +21,9 @@ type line struct {
 type grid int
 
 func gridOf(res *result) grid {
-	steps := res.Phases[len(res.Phases)-1].To/labelEvery + 1
-	return grid(steps*(labelEvery/window)) + 1
+	const perLabel = int(labelEvery / window)
+	labels := int(res.Phases[len(res.Phases)-1].To/labelEvery) + 1
+	return grid(labels*perLabel) + 1
 }
 
 func (g grid) index(at time.Duration) int {

@@ -18,7 +18,8 @@ func writeTable(w io.Writer, res *result) error {
 		mark := ""
 		if r.AtLeast {
 			mark = "*"
-			notes = append(notes, fmt.Sprintf("* %s: %d writes were still waiting at the end; they count with the time they had taken.", r.Phase, r.Unfinished))
+			notes = append(notes, fmt.Sprintf("* %s: %d writes were still waiting at the end; they count with the time they had taken.",
+				r.Phase, r.Unfinished))
 		}
 		reads, refused, path := "-", "-", "-"
 		if p.Name != phaseIdle {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/pgyield/pgyield"
 	"github.com/pgyield/pgyield/adaptive"
 	"github.com/pgyield/pgyield/pressure"
