@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgyield/pgyield/intent"
+)
+
+// statStatements is the extension, and the name of its view.
+const statStatements = "pg_stat_statements"
+
+// volatileInDatabase names the functions that a database declares volatile, and
+// the aggregates that call one.
+const volatileInDatabase = `
+select distinct p.proname::text from pg_catalog.pg_proc p left join pg_catalog.pg_aggregate a on a.aggfnoid = p.oid
+where p.oid >= 16384 and p.prokind <> 'p' and p.prorettype not in ('trigger'::regtype, 'event_trigger'::regtype)
+and (p.provolatile = 'v' or exists (select from pg_catalog.pg_proc s where s.oid >= 16384 and s.provolatile = 'v' and s.oid in (
+	a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn)))`
+
+// classifyDatabase learns a database's volatile functions and classifies what
+// pg_stat_statements has of it, most called first.
+func classifyDatabase(ctx context.Context, dsn string, classifier *intent.Classifier, report *classifyReport) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	rows, err := conn.Query(ctx, volatileInDatabase)
+	if err != nil {
+		return fmt.Errorf("learn which functions are volatile: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("learn which functions are volatile: %w", err)
+	}
+	classifier.Learn(names)
+
+	schema, err := statStatementsSchema(ctx, conn)
+	if err != nil {
+		return err
+	}
+	return classifyStatStatements(ctx, conn, schema, classifier, report)
+}
+
+// statStatementsSchema finds the view, which need not be in the search path.
+func statStatementsSchema(ctx context.Context, conn *pgx.Conn) (string, error) {
+	var schema string
+	err := conn.QueryRow(ctx, `select n.nspname::text from pg_catalog.pg_extension e
+		join pg_catalog.pg_namespace n on n.oid = e.extnamespace where e.extname = $1`, statStatements).Scan(&schema)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", fmt.Errorf("%s is not installed in database %s: put it into shared_preload_libraries, restart, and create extension %[1]s",
+			statStatements, conn.Config().Database)
+	}
+	return schema, err
+}
+
+func classifyStatStatements(ctx context.Context, conn *pgx.Conn, schema string, classifier *intent.Classifier, report *classifyReport) error {
+	// A statement that many users ran has many rows.
+	rows, err := conn.Query(ctx, `select coalesce(queryid, 0), sum(calls)::bigint, coalesce(query, '')
+		from `+pgx.Identifier{schema, statStatements}.Sanitize()+`
+		where dbid = (select oid from pg_catalog.pg_database where datname = current_database())
+		group by 1, 3 order by 2 desc, 1`)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", statStatements, err)
+	}
+	var (
+		id, calls int64
+		sql       string
+	)
+	_, err = pgx.ForEachRow(rows, []any{&id, &calls, &sql}, func() error {
+		if sql == "" || sql == "<insufficient privilege>" {
+			report.hidden++
+			return nil
+		}
+		v := classifier.Explain(sql)
+		return report.add(classified{
+			Source: statStatements, Intent: v.Intent.String(), DML: v.DML, Reason: v.Reason,
+			Offset: v.Offset, Line: v.Line, Column: v.Column, SQL: sql, QueryID: id, Calls: calls,
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", statStatements, err)
+	}
+	return nil
+}
