@@ -69,6 +69,15 @@ func look(t *testing.T, conn *pgx.Conn) (seen [len(traceNames)]string) {
 	return seen
 }
 
+func sqlTable(t testing.TB) []statements.Statement {
+	t.Helper()
+	all, err := statements.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // TestReadsChangeNothing runs every read of the table.
 func TestReadsChangeNothing(t *testing.T) {
 	t.Run("shared", func(t *testing.T) { readsChangeNothing(t, newDatabase(t)) })

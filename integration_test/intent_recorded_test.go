@@ -79,21 +79,23 @@ func judge(t *testing.T, texts []string, least int) {
 	var reads, writes, refused int
 	lost := map[string]int{}
 	for _, text := range texts {
-		got, want, parsed := checkText(t, text)
-		if !parsed {
-			var err error
-			if want, err = oracle.Judge(text); err != nil {
-				refused++
-				continue
-			}
-		}
+		got := intent.Of(text)
+		want, err := oracle.Judge(text)
 		switch {
+		case err != nil:
+			refused++
 		case want.Write:
 			writes++
+			if got != intent.Write {
+				t.Errorf("a write (%s) is called %v:\n%q", want.Why, got, text)
+			}
 		case got == intent.Write:
 			lost[new(intent.Classifier).Explain(text).Reason]++
 		default:
 			reads++
+			if got == intent.Trivial && !want.Trivial {
+				t.Errorf("called trivial, and is not:\n%q", text)
+			}
 		}
 	}
 	missed := 0

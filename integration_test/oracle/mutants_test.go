@@ -1,4 +1,4 @@
-package integration_test
+package oracle_test
 
 import (
 	"flag"

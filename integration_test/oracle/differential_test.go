@@ -1,4 +1,4 @@
-package integration_test
+package oracle_test
 
 import (
 	"testing"
@@ -10,6 +10,7 @@ import (
 	"github.com/pgyield/pgyield/internal/statements"
 )
 
+// sqlTable returns the statements that every test here starts from.
 func sqlTable(t testing.TB) []statements.Statement {
 	t.Helper()
 	all, err := statements.All()
@@ -52,7 +53,7 @@ func TestTableAgainstOracle(t *testing.T) {
 		want, err := oracle.Judge(s.SQL)
 		if err != nil {
 			// Its grammar refuses some texts that servers run. What a server says of
-			// them TestReadsChangeNothing finds out.
+			// them a test against real servers finds out.
 			if s.Intent != "write" {
 				t.Logf("line %d: no statement to the oracle: %v\n%s", s.Line, err, s.SQL)
 			}
