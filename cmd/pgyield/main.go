@@ -17,7 +17,8 @@ import (
 // cli is the command line. A command's Run gets the context, which ends with
 // Ctrl-C, and the *kong.Context, whose Stdout and Stderr it writes to.
 type cli struct {
-	Demo demoCmd `cmd:"" help:"Run the same mixed load through plain pgxpool and through pgyield; print a table, write a report."`
+	Demo     demoCmd     `cmd:"" help:"Run the same mixed load through plain pgxpool and through pgyield; print a table, write a report."`
+	Classify classifyCmd `cmd:"" help:"Say of SQL statements whether the pool would call them reads or writes, and why."`
 }
 
 // exitInterrupted is what a shell expects of a command that Ctrl-C ended.
