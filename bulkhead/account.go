@@ -25,12 +25,14 @@ type account struct {
 	filed    bool  // idle, and filed in stale, keep or due
 	scoring  bool  // in scored: the score may not be zero
 	starving bool
+	lifted   bool         // penalised, and has its turn all the same, see liftTurns
 	waiting  list[waiter] // in the order of arrival
 	// unserved is since when a caller with waiting reads has had nothing running; it
 	// means something while starving is set.
 	unserved time.Duration
 
 	name     string
+	passed   int   // how often others past their share went before it, below its own
 	queued   int64 // cost of the waiters
 	score    demerit.Score
 	idle     node[account] // in stale
@@ -202,7 +204,7 @@ func (b *Bulkhead) deactivate(a *account) {
 		a.active = false
 		b.actives--
 	}
-	a.starving = false
+	a.starving, a.lifted, a.passed = false, false, 0
 }
 
 // rest files an account that is no longer busy.

@@ -62,7 +62,7 @@ func (b *Bulkhead) checkQueue(t testing.TB, now time.Duration) {
 		if a.waiting.n != n {
 			t.Errorf("%q: waiting %d, counted %d", a.name, a.waiting.n, n)
 		}
-		last := b.penalised(a, now) && !b.starved(a, now)
+		last := b.penalised(a, now) && !a.lifted && !b.starved(a, now)
 		if (a.inLast != 0) != last || (a.inTurn != 0) == last || (a.inDue != 0) != last {
 			t.Errorf("%q: last %v, filed in turn %d, last %d, due %d", a.name, last, a.inTurn, a.inLast, a.inDue)
 		}

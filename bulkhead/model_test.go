@@ -45,6 +45,8 @@ type modelCaller struct {
 	wanted     bool
 	unserved   time.Duration
 	starving   bool
+	passed     int
+	lifted     bool
 }
 
 func (m *model) demerit(c *modelCaller) float64 {
@@ -83,7 +85,7 @@ func (m *model) active() (n int) {
 		if running, waiting := m.cost(name); running+waiting > 0 || m.now-c.seen < m.window {
 			n++
 		} else {
-			c.starving = false
+			c.starving, c.lifted, c.passed = false, false, 0
 		}
 	}
 	return n
@@ -104,16 +106,40 @@ func (m *model) next() *modelRead {
 	var bestLast bool
 	var bestRunning int
 	for _, r := range m.waiting {
-		c := m.callers[r.caller]
 		running, _ := m.cost(r.caller)
-		starved := running == 0 && c.starving && m.now-c.unserved >= 60*time.Second
-		last := m.penalised(r.caller) && !starved
+		last := m.last(r.caller)
 		better := best == nil || !last && bestLast || last == bestLast && running < bestRunning
 		if better { // an earlier arrival that is as good stays
 			best, bestLast, bestRunning = r, last, running
 		}
 	}
 	return best
+}
+
+func (m *model) last(caller string) bool {
+	c := m.callers[caller]
+	running, _ := m.cost(caller)
+	starved := running == 0 && c.starving && m.now-c.unserved >= 60*time.Second
+	return m.penalised(caller) && !c.lifted && !starved
+}
+
+// passOver lifts the penalised caller that runs least once it was passed over for long.
+func (m *model) passOver(by *modelRead) {
+	var first *modelRead
+	least := 0
+	for _, r := range m.waiting {
+		if running, _ := m.cost(r.caller); m.last(r.caller) && (first == nil || running < least) {
+			first, least = r, running
+		}
+	}
+	running, _ := m.cost(by.caller)
+	if first == nil || m.last(by.caller) || running < m.share() || least >= m.share() {
+		return
+	}
+	c := m.callers[first.caller]
+	if c.passed++; c.passed >= 2*m.limit {
+		c.passed, c.lifted = 0, true
+	}
 }
 
 func (m *model) dispatch() {
@@ -123,6 +149,7 @@ func (m *model) dispatch() {
 			m.head = r
 			return
 		}
+		m.passOver(r)
 		m.leave(r)
 		m.grant(r)
 	}
@@ -133,14 +160,19 @@ func (m *model) leave(r *modelRead) {
 		m.head = nil
 	}
 	m.waiting = slices.DeleteFunc(m.waiting, func(o *modelRead) bool { return o == r })
-	m.callers[r.caller].seen = m.now
+	c := m.callers[r.caller]
+	c.seen = m.now
+	if _, waiting := m.cost(r.caller); waiting == 0 {
+		c.lifted, c.passed = false, 0
+	}
 }
 
 func (m *model) grant(r *modelRead) {
 	r.cost = min(r.cost, m.limit)
 	r.outcome = "granted"
 	m.running = append(m.running, r)
-	m.callers[r.caller].starving = false
+	c := m.callers[r.caller]
+	c.starving = false
 	m.lastMove = m.now
 }
 

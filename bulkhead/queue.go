@@ -119,6 +119,7 @@ func (b *Bulkhead) settle(w *waiter, permit Permit, err error, now time.Duration
 // place files a caller where its running cost, its first waiter and its penalty say.
 func (b *Bulkhead) place(a *account, now time.Duration) {
 	if a.waiting.n == 0 {
+		a.lifted, a.passed = false, 0
 		b.turn.remove(a)
 		b.last.remove(a)
 		b.over.remove(a)
@@ -131,7 +132,7 @@ func (b *Bulkhead) place(a *account, now time.Duration) {
 	if b.maxWaiting > 0 {
 		b.over.put(a)
 	}
-	if !b.penalised(a, now) || b.starved(a, now) {
+	if !b.penalised(a, now) || a.lifted || b.starved(a, now) {
 		b.last.remove(a)
 		b.due.remove(a)
 		b.turn.put(a)
@@ -154,6 +155,30 @@ func (b *Bulkhead) starved(a *account, now time.Duration) bool {
 	return a.running == 0 && a.starving && now-a.unserved >= b.policy.MaxDuration
 }
 
+// liftTurns is how often, in limits, callers at or over their share may go before a
+// penalised one below its own. Then it has its turn by running cost as any other, until
+// none of its reads wait.
+//
+// Two equal callers that together want more than there is both run into deadlines, and
+// both are penalised. The first to be free again would otherwise have all it wants, be
+// denied nothing, and so keep the other penalised for as long as the load lasts.
+const liftTurns = 2
+
+// passOver notes that a waiter of a goes before the penalised callers.
+func (b *Bulkhead) passOver(a *account, now time.Duration) {
+	if a.inTurn == 0 || b.last.len() == 0 {
+		return
+	}
+	share, first := b.share(), b.last.first()
+	if a.running < share || first.running >= share {
+		return
+	}
+	if first.passed++; first.passed >= liftTurns*b.limit {
+		first.passed, first.lifted = 0, true
+		b.place(first, now)
+	}
+}
+
 // next returns the waiter that goes next.
 func (b *Bulkhead) next() *waiter {
 	switch {
@@ -173,6 +198,7 @@ func (b *Bulkhead) dispatch(now time.Duration) {
 		switch {
 		case b.gaveUp(w, now):
 		case b.running+min(w.cost, b.limit) <= b.limit:
+			b.passOver(w.account, now)
 			b.grantWaiter(w, 0, now)
 		default:
 			b.head = w
