@@ -1,6 +1,10 @@
 package adaptive
 
-import "time"
+import (
+	"time"
+
+	"github.com/pgyield/pgyield/pressure"
+)
 
 // hold remembers the lowest level at which writes suffered, and until when it is
 // not to be reached again. The zero hold holds nothing.
@@ -68,6 +72,24 @@ func (h *hold) outlasted(now time.Time, enough time.Duration, fresh bool) (ongoi
 }
 
 const probeJudgements = 2
+
+// spike is a cut that rests on one window alone, of a limit that was climbing. When
+// the next window is calm already, it marks no level: the reads that ran are hardly
+// gone, so they were not what made it.
+type spike struct {
+	armed  bool
+	before hold
+}
+
+func (s *spike) judge(h *hold, v pressure.Verdict) {
+	if !s.armed || !v.Fresh {
+		return
+	}
+	if !v.Pressing {
+		*h = s.before
+	}
+	*s = spike{}
+}
 
 // demand notices that the load which made a hold has gone: the rate of writes or the
 // service time of reads has halved at an unchanged limit. The zero demand is ready.

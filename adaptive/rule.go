@@ -29,6 +29,7 @@ type state struct {
 	last    time.Time
 
 	hold   hold
+	spike  spike
 	demand demand
 	series series
 	recent recent
@@ -91,6 +92,7 @@ func (r rule) next(s state, in input) (state, outcome) {
 	}
 	s.unknown = 0
 	s.recent.note(in)
+	s.spike.judge(&s.hold, v)
 	r.relief(&s, in, dt)
 	if s.trial.active() {
 		return s, r.try(&s, in)
@@ -149,9 +151,16 @@ func (r rule) relief(s *state, in input, dt time.Duration) {
 }
 
 // giveBack takes cuts back that did not help against a signal, which stood at that
-// excess without the reads.
-func (r rule) giveBack(s *state, in input, signal string, from int, excess float64) outcome {
-	s.blame.of(signal).grant(in.now, excess, r.hold, r.holdMax)
+// excess without the reads. The cuts of every signal wait then, or each in turn would
+// cost an experiment: what another says now, it saw while the limit was low.
+func (r rule) giveBack(s *state, in input, signal string, from int, without float64) outcome {
+	s.blame.of(signal).grant(in.now, without, r.hold, r.holdMax)
+	for _, sig := range in.verdict.Signals {
+		if sig.Name != signal {
+			level := max(excess(sig), float64(sig.Threshold-sig.Baseline))
+			s.blame.of(sig.Name).grant(in.now, level, r.hold, r.holdMax)
+		}
+	}
 	to := max(in.limit, in.bounds.clamp(from))
 	s.series, s.hold, s.count = series{}, hold{}, 0
 	return outcome{to, reasonUnhelpful}
@@ -190,11 +199,22 @@ func (r rule) acquitted(s *state, in input) bool {
 	all := true
 	for _, sig := range in.verdict.Signals {
 		// Each is asked, because each counts how long it has been worse.
-		if sig.Pressing && !s.blame.of(sig.Name).holds(in.now, sig, r.periods) {
+		if sig.Pressing && !s.blame.of(sig.Name).holds(in.now, sig) {
 			all = false
 		}
 	}
 	return all
+}
+
+// worsens is true when a signal that reads were acquitted of stands clearly higher
+// than it did without them.
+func (s *state) worsens(v pressure.Verdict) bool {
+	for _, sig := range v.Signals {
+		if sig.Pressing && excess(sig) > worseBy*s.blame.of(sig.Name).excess {
+			return true
+		}
+	}
+	return false
 }
 
 // press is a period in which writes suffered.
@@ -213,18 +233,25 @@ func (r rule) press(s *state, in input) outcome {
 		periods = 1
 	}
 	lead, _ := v.Leading()
-	to, count := Step(in.limit, s.count, periods, in.bounds, Period{Pressing: true, Contended: true})
+	before := s.count
+	to, count := Step(in.limit, before, periods, in.bounds, Period{Pressing: true, Contended: true})
 	s.count = count
 	switch {
 	case count > 0:
 		return outcome{in.limit, reasonAwaits}
 	case to == in.limit:
-		if s.trial.pressed(in.now, lead, s.recent.mean(lead.Name), r.hold) && in.limit < in.bounds.Ceiling {
+		if s.trial.pressed(in.now, lead, s.recent.mean(lead.Name), r.hold/2) && in.limit < in.bounds.Ceiling {
 			return outcome{in.limit + 1, reasonTrial}
 		}
 		return outcome{to, reasonFloor}
 	}
+	// Own writes tell soonest whether it helped.
+	if sig, ok := v.Signal(pressure.OwnWrites); ok && sig.Pressing {
+		lead = sig
+	}
 	s.series.cut(in.limit, lead, s.recent)
+	alone := v.Strong && before == 0 && s.raised && !s.hold.probing
+	s.spike = spike{armed: alone, before: s.hold}
 	s.hold.pressed(in.limit, in.now, !s.raised, r.hold, r.holdMax)
 	s.raised = false
 	return outcome{to, v.Reason}
@@ -260,7 +287,11 @@ func (r rule) calm(s *state, in input) outcome {
 	case s.hold.blocks(to, in.now):
 		return outcome{in.limit, reasonHold}
 	}
+	if v.Pressing && s.worsens(v) {
+		return outcome{in.limit, reasonAcquitted}
+	}
 	s.hold.raised(to, in.now)
 	s.raised = true
+	s.series = series{} // what is seen from now on is not what the cut led to
 	return outcome{to, reason}
 }

@@ -16,6 +16,7 @@ const (
 	enoughGood  = 8   // relieved windows after which the cut has proved itself
 	betterBy    = 0.7 // what may be left of the excess
 	worseFactor = 2.5 // how much worse lets cuts happen again
+	worseFor    = 6   // fresh periods in a row; more than are pooled, or one would do
 )
 
 // mean is a running mean.
@@ -151,8 +152,8 @@ func (q *acquittal) grant(now time.Time, excess float64, shortest, longest time.
 }
 
 // holds reports whether cuts for that signal still wait. It ends early when the
-// signal is much worse for as many periods in a row as a cut takes.
-func (q *acquittal) holds(now time.Time, s pressure.Signal, periods int) bool {
+// signal is much worse for a while.
+func (q *acquittal) holds(now time.Time, s pressure.Signal) bool {
 	if !now.Before(q.until) {
 		return false
 	}
@@ -163,7 +164,7 @@ func (q *acquittal) holds(now time.Time, s pressure.Signal, periods int) bool {
 		q.worse = 0
 		return true
 	}
-	if q.worse++; q.worse < periods {
+	if q.worse++; q.worse < worseFor {
 		return true
 	}
 	q.until, q.worse = now, 0

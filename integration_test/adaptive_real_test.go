@@ -1,33 +1,253 @@
 package integration_test
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pgyield/pgyield/adaptive"
+	"github.com/pgyield/pgyield/pressure"
 )
 
-// TestAdaptiveFollowsPressure overloads a real server with greedy reads and looks at
-// what becomes of its writes, and of its reads when the pressure is gone.
+// TestAdaptiveFollowsPressure overloads a real server with greedy reads, first with
+// a fixed limit, then with one that moves, and looks at what becomes of writes, and
+// of the limit when the pressure is gone.
 func TestAdaptiveFollowsPressure(t *testing.T) {
 	dsn := newDatabase(t)
 	l := newLoad(t, dsn, newGate(1, 16))
-	_, path := l.adapt(dsn, adaptive.Options{})
+	limit, path := l.adapt(dsn, adaptive.Options{})
 	l.write(200)
 	l.measure(2 * time.Second)
 	idle := l.measure(4 * time.Second)
 	t.Logf("idle:       %v", idle)
 
-	path.begin()
+	limit.Stop()
 	l.read(16)
+	l.measure(2 * time.Second)
+	raw := l.measure(6 * time.Second)
+	t.Logf("fixed, 6 s: %v", raw)
+	l.gate.SetLimit(0) // the reads that run end
+	for l.activity().Running > 0 {
+		time.Sleep(50 * time.Millisecond)
+	}
+	l.gate.SetLimit(16)
+
+	path.begin()
+	limit.Start()
 	onset := l.measure(5 * time.Second)
 	t.Logf("onset, 5 s: %v", onset)
-	held := l.measure(15 * time.Second)
-	t.Logf("held, 15 s: %v", held)
+	path.mu.Lock()
+	path.all = nil
+	path.mu.Unlock()
+	held := l.measure(12 * time.Second)
+	t.Logf("held, 12 s: %v", held)
 	t.Logf("the limit:\n%v", path)
+	if share := path.share(func(d adaptive.Decision) bool { return d.To <= 8 }); share < 0.8 {
+		t.Errorf("under overload the limit is at half its start or less %.2f of the time", share)
+	}
+	if held.p95 >= raw.p95 || held.p50 >= raw.p50 {
+		t.Errorf("writes: %v with a limit that moves, %v with a fixed one", held, raw)
+	}
 
 	path.begin()
 	l.rate.Store(0)
+	for deadline := time.Now().Add(10 * time.Second); l.gate.Limit() < 16 && time.Now().Before(deadline); {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if n := l.gate.Limit(); n != 16 {
+		t.Errorf("10 s after the last write the limit is %d:\n%v", n, path)
+	}
+}
+
+// TestPressureOfAnExhaustedPool: reads that cost the server nothing hold the
+// program's connections. No signal of the server shows it; own writes do.
+func TestPressureOfAnExhaustedPool(t *testing.T) {
+	dsn := newDatabase(t)
+	l := newLoad(t, dsn, newGate(1, 40)) // as many as the pool has connections
+	_, path := l.adapt(dsn, adaptive.Options{})
+	l.write(50)
 	l.measure(5 * time.Second)
-	t.Logf("relief:\n%v", path)
+	sleep := "select pg_sleep(0.5)"
+	l.readSQL.Store(&sleep)
+	path.begin()
+	l.read(60)
+	l.measure(6 * time.Second)
+	if l.gate.Limit() > 36 || !strings.Contains(path.String(), pressure.OwnWrites) {
+		t.Errorf("the limit is %d:\n%v", l.gate.Limit(), path)
+	}
+	f := l.measure(3 * time.Second)
+	if f.p50 > 250*time.Millisecond {
+		t.Errorf("writes still wait for the sleepers: %v", f)
+	}
+}
+
+// judged samples a server for a time beside reads and returns the verdicts.
+func judged(t *testing.T, dsn string, d time.Duration, a pressure.Activity) []pressure.Verdict {
+	t.Helper()
+	poller, _ := newTestPoller(t, dsn, pressure.Options{})
+	judge, err := pressure.NewJudge(0, pressure.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []pressure.Verdict
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
+		s := mustSample(t, poller)
+		list = append(list, judge.Next(time.Now(), &s, a))
+	}
+	return list
+}
+
+// TestPressureOfDDLBehindARead: the verdict asks not to raise, and does not press.
+func TestPressureOfDDLBehindARead(t *testing.T) {
+	dsn := newDatabase(t)
+	admin, reader, ddl := connectTo(t, dsn), connectTo(t, dsn), connectTo(t, dsn)
+	mustExec(t, admin, "create table t ()")
+	mustExec(t, reader, "begin")
+	mustExec(t, reader, "select * from t")
+	done := make(chan error, 1)
+	go func() {
+		_, err := ddl.Exec(context.Background(), "alter table t add column n int")
+		done <- err
+	}()
+	list := judged(t, dsn, time.Second, pressure.Activity{Limit: 4, Running: 4, Waiting: 1, Contended: true})
+	last := list[len(list)-1]
+	s, ok := last.Signal(pressure.RelationLock)
+	if !last.Freeze || last.Pressing || !ok || s.Value < 300*time.Millisecond {
+		t.Errorf("the verdict is %+v", last)
+	}
+	mustExec(t, reader, "rollback")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	list = judged(t, dsn, 300*time.Millisecond, pressure.Activity{Limit: 4, Running: 1})
+	if list[0].Freeze {
+		t.Errorf("after it the verdict is %+v", list[0])
+	}
+}
+
+// TestPressureOfReadsAlone: without writes nothing suffers. The server is one of its
+// own: the shared one has other tests' writes.
+func TestPressureOfReadsAlone(t *testing.T) {
+	dsn := versionDSN(t, "17")
+	conn := connectTo(t, dsn)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			_, _ = conn.Exec(ctx, "select sum(n) from generate_series(1, 200000) n")
+		}
+	}()
+	list := judged(t, dsn, 4*time.Second, pressure.Activity{Limit: 4, Running: 4, Waiting: 1, Contended: true})
+	cancel()
+	<-done
+	last := list[len(list)-1]
+	if last.Pressing || !last.Known || last.WritesMove {
+		t.Errorf("the verdict is %+v", last)
+	}
+}
+
+// hotRow updates one row from several sessions at once, until its context ends.
+func (l *load) hotRow(sessions int) {
+	for range sessions {
+		l.writers.Go(func() {
+			for l.ctx.Err() == nil {
+				began := time.Now()
+				_, err := l.pool.Exec(l.ctx, "update pressure_accounts set n = n + 1 where id = 1")
+				if err == nil {
+					l.writes.Observe(time.Since(began))
+				}
+			}
+		})
+	}
+}
+
+// bulk inserts in large statements.
+func (l *load) bulk() {
+	l.writers.Go(func() {
+		for l.ctx.Err() == nil {
+			began := time.Now()
+			_, err := l.pool.Exec(l.ctx, "insert into pressure_history select i, now() from generate_series(1, 20000) i")
+			if err == nil {
+				l.writes.Observe(time.Since(began))
+			}
+		}
+	})
+}
+
+// TestAdaptiveLeavesLightReadsAlone: whatever writes do among themselves, reads that
+// the limit does not hold back keep it.
+func TestAdaptiveLeavesLightReadsAlone(t *testing.T) {
+	for name, start := range map[string]func(*load){
+		"bulk load":       func(l *load) { l.bulk() },
+		"2,000 writes/s":  func(l *load) { l.rate.Store(2000) },
+		"a hot row":       func(l *load) { l.hotRow(8) },
+		"checkpoints":     func(l *load) { l.checkpoints() },
+		"an open bulk tx": func(l *load) { l.openBulk() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := newDatabase(t)
+			l := newLoad(t, dsn, newGate(1, 16))
+			light := "select pg_sleep(0.01)"
+			l.readSQL.Store(&light)
+			_, path := l.adapt(dsn, adaptive.Options{})
+			l.write(100)
+			l.read(2)
+			l.measure(2 * time.Second)
+			path.begin()
+			start(l)
+			l.measure(5 * time.Second)
+			if share := path.share(func(d adaptive.Decision) bool { return d.To == 16 && !d.Contended }); share < 0.95 {
+				t.Errorf("the limit is at its start %.2f of the time:\n%v", share, path)
+			}
+		})
+	}
+}
+
+func (l *load) checkpoints() {
+	l.writers.Go(func() {
+		for l.ctx.Err() == nil {
+			_, _ = l.pool.Exec(l.ctx, "checkpoint")
+		}
+	})
+}
+
+func (l *load) openBulk() {
+	l.writers.Go(func() {
+		_ = pgx.BeginFunc(l.ctx, l.pool, func(tx pgx.Tx) error {
+			for l.ctx.Err() == nil {
+				if _, err := tx.Exec(l.ctx, "insert into pressure_history select i, now() from generate_series(1, 1000) i"); err != nil {
+					return err
+				}
+			}
+			return l.ctx.Err()
+		})
+	})
+}
+
+// TestAdaptiveGivesBackWhatDidNotHelp: reads that sleep contend at a low limit while
+// writers fight over one row. They are not to blame, and keep half their limit.
+func TestAdaptiveGivesBackWhatDidNotHelp(t *testing.T) {
+	dsn := newDatabase(t)
+	l := newLoad(t, dsn, newGate(1, 4))
+	sleep := "select pg_sleep(0.3)"
+	l.readSQL.Store(&sleep)
+	_, path := l.adapt(dsn, adaptive.Options{})
+	l.write(100)
+	l.measure(4 * time.Second)
+	path.begin()
+	l.read(16)
+	l.hotRow(8)
+	l.measure(15 * time.Second)
+	t.Logf("the first 15 s:\n%v", path)
+	path.begin()
+	l.measure(25 * time.Second)
+	share := path.share(func(d adaptive.Decision) bool { return d.To >= 2 })
+	t.Logf("at half its start or more %.2f of the time:\n%v", share, path)
+	if share < 0.8 {
+		t.Errorf("at half its start or more only %.2f of the time", share)
+	}
 }
