@@ -67,6 +67,11 @@ func TestReportIsSelfContained(t *testing.T) {
 	if len(charts) != 5 {
 		t.Fatalf("%d charts", len(charts))
 	}
+	for _, label := range []string{"1 ms", "10 ms", "100 ms"} { // of a logarithmic scale
+		if !strings.Contains(charts[0], ">"+label+"<") {
+			t.Errorf("the first chart has no label %s", label)
+		}
+	}
 	for i, svg := range charts {
 		decoder := xml.NewDecoder(strings.NewReader(svg))
 		for {

@@ -112,4 +112,9 @@ func TestSyncMeanNeedsEvidence(t *testing.T) {
 			t.Errorf("sample %d: %v, want %v", i, got[i].WALSyncMean, want[i])
 		}
 	}
+
+	few := newWatchFor(begin, []float64{0, 1, 2, 3}, []float64{0, 9, 18, 27}).since(begin)
+	if few[3].WALSyncMean != 0 {
+		t.Errorf("of three syncs: %v", few[3].WALSyncMean)
+	}
 }
