@@ -19,6 +19,9 @@ type monitor struct {
 func newMonitor(p *Pool, s settings) (*monitor, error) {
 	polling := s.Pressure
 	polling.Maintain = p.learnFunctions
+	if s.MonitorConfig == nil && polling.BeforeConnect == nil {
+		polling.BeforeConnect = p.config.BeforeConnect // the credentials may come from it
+	}
 	if polling.Logger == nil {
 		polling.Logger = s.Logger
 	}

@@ -3,6 +3,7 @@ package pressure
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +26,7 @@ func (p *Poller) connect(ctx context.Context) error {
 	if time.Now().Before(p.retryAt) || !p.reap(ctx) {
 		return ErrBackoff
 	}
-	conn, err := pgx.ConnectConfig(ctx, p.config)
+	conn, err := p.dial(ctx)
 	if err != nil {
 		p.drop()
 		return err
@@ -39,6 +40,17 @@ func (p *Poller) connect(ctx context.Context) error {
 	p.stat.Connects++
 	p.mu.Unlock()
 	return p.describe(ctx)
+}
+
+// dial makes a connection, with what BeforeConnect has to say about it.
+func (p *Poller) dial(ctx context.Context) (*pgx.Conn, error) {
+	config := p.config.Copy()
+	if before := p.options.BeforeConnect; before != nil {
+		if err := before(ctx, config); err != nil {
+			return nil, fmt.Errorf("BeforeConnect: %w", err)
+		}
+	}
+	return pgx.ConnectConfig(ctx, monitorConfig(config, p.net))
 }
 
 // reap forgets clean-ups that ended, and reports whether another connection may be

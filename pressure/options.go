@@ -25,6 +25,10 @@ type Options struct {
 	// 10 min. The first attempt after a lost connection does not wait.
 	BackoffMin, BackoffMax time.Duration
 
+	// BeforeConnect, when set, is called before each connect with a copy of the
+	// config, to change it: for a password that rotates. Its error fails the poll.
+	BeforeConnect func(ctx context.Context, config *pgx.ConnConfig) error
+
 	// Maintain, when set, is called on the monitor's connection after it connects
 	// and every MaintainEvery (default 10 min; at least 1 s), for at most
 	// MaintainTimeout (default 10 s). Its error is logged once and ends nothing. It

@@ -61,10 +61,9 @@ func NewPoller(config *pgx.ConnConfig, options Options) (*Poller, error) {
 		return nil, err
 	}
 	p := &Poller{
-		options: options, net: newTransport(), closed: make(chan struct{}),
+		config: config.Copy(), options: options, net: newTransport(), closed: make(chan struct{}),
 		turn: make(chan struct{}, 1), said: map[string]bool{},
 	}
-	p.config = monitorConfig(config, p.net)
 	return p, nil
 }
 

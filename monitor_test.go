@@ -1,0 +1,115 @@
+package pgyield_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgyield/pgyield"
+	"github.com/pgyield/pgyield/adaptive"
+	"github.com/pgyield/pgyield/internal/pgfake"
+)
+
+const monitorApp = "pgyield monitor"
+
+// The monitor connects as the pool does, with what BeforeConnect changes, and untraced.
+func TestMonitorConnectsAsThePoolDoes(t *testing.T) {
+	tracer := &fullTracer{}
+	s := setup{params: []string{"pool_max_conns=4"}}
+	s.configure = func(c *pgyield.Config) {
+		c.ConnConfig.Tracer = tracer
+		c.BeforeConnect = func(_ context.Context, cc *pgx.ConnConfig) error {
+			cc.User = "rotated"
+			return nil
+		}
+	}
+	s.run(t, func(f *fixture) {
+		time.Sleep(2 * time.Second)
+		sessions := f.fake.Sessions()
+		i := slices.IndexFunc(sessions, func(s pgfake.Session) bool { return s.Params["application_name"] == monitorApp })
+		if i < 0 {
+			f.Fatalf("no monitor among %d sessions", len(sessions))
+		}
+		if got := sessions[i].Params["user"]; got != "rotated" {
+			f.Errorf("the monitor connects as %q, want the user that BeforeConnect sets", got)
+		}
+		if got := tracer.seen(); len(got) != 0 {
+			f.Errorf("the monitor was traced: %q", got)
+		}
+		if got := f.Stat().TotalConns(); got != 0 {
+			f.Errorf("the monitor took %d connections of the pool", got)
+		}
+	})
+}
+
+func TestFixedLimitHasNoMonitor(t *testing.T) {
+	fixed("2").run(t, func(f *fixture) {
+		time.Sleep(10 * time.Second)
+		if got := f.fake.Dials(); got != 0 {
+			f.Errorf("%d connects with a fixed limit and no query", got)
+		}
+		if s := f.ReadStat(); s.Limit() != 2 || s.Blind() || s.Pressing() {
+			f.Errorf("limit %d, blind %v, pressing %v", s.Limit(), s.Blind(), s.Pressing())
+		}
+	})
+}
+
+// The limit follows the pool's own writes with nothing else to see: the fake server has
+// no statistics.
+func TestLimitFollowsOwnWrites(t *testing.T) {
+	slow := make(chan struct{}, 1) // holds a token while writes suffer
+	s := setup{params: []string{"pool_max_conns=20"}}
+	var decisions []adaptive.Decision
+	s.options.OnDecision = func(d adaptive.Decision) { decisions = append(decisions, d) }
+	s.handler = func(ctx context.Context, q pgfake.Query) pgfake.Result {
+		if q.SQL == "insert into t values (1)" {
+			d := time.Millisecond
+			if len(slow) > 0 {
+				d = 20 * time.Millisecond
+			}
+			if err := pgfake.Sleep(ctx, d); err != nil {
+				return pgfake.Result{Err: err}
+			}
+		}
+		return pgfake.Default(ctx, q)
+	}
+	s.run(t, func(f *fixture) {
+		ctx, cancel := context.WithCancel(f.ctx)
+		for range 4 {
+			go func() {
+				for ctx.Err() == nil {
+					_, _ = f.Exec(ctx, "insert into t values (1)")
+					time.Sleep(10 * time.Millisecond)
+				}
+			}()
+		}
+		time.Sleep(10 * time.Second) // what is normal is learned
+		start := f.ReadStat().Limit()
+		slow <- struct{}{}
+		for range 32 {
+			go func() {
+				for ctx.Err() == nil {
+					_, _ = f.Exec(ctx, "select pg_sleep(0.2)")
+				}
+			}()
+		}
+		time.Sleep(2 * time.Second)
+		low := f.ReadStat()
+		if low.Limit() > start/4 || low.Lowered() == 0 {
+			f.Errorf("2 s after the onset the limit is %d of %d, lowered %d times", low.Limit(), start, low.Lowered())
+		}
+		<-slow
+		time.Sleep(3 * time.Minute)
+		if got := f.ReadStat(); got.Limit() != start || got.Raised() == 0 {
+			f.Errorf("3 min after relief the limit is %d, want %d; raised %d times", got.Limit(), start, got.Raised())
+		}
+		cancel()
+		time.Sleep(time.Second)
+		if len(decisions) == 0 {
+			f.Error("OnDecision was never called")
+		}
+	})
+}
