@@ -84,8 +84,8 @@ func queueName(queue int) string {
 
 func equal() []Load { return []Load{{Caller: "a", Rate: 120}, {Caller: "b", Rate: 120}} }
 
-// TestTable runs every scenario, checks it, and with -v prints the table of them all.
-func TestTable(t *testing.T) {
+// TestSimTable runs every scenario, checks it, and with -v prints the table of them all.
+func TestSimTable(t *testing.T) {
 	fmt.Fprint(table(t), "| load | gate | limit used, % | light: denied, % | light: wait p50 / p99 / most, ms | heavy: denied, % |\n|---|---|---|---|---|---|\n")
 	for _, s := range scenarios() {
 		if testing.Short() && s.length > time.Minute {
@@ -217,8 +217,8 @@ func checkRare(t *testing.T, fifo, _, ours run) {
 	}
 }
 
-// TestMaxMin: callers whose demand saturates the limit get its max-min fair division.
-func TestMaxMin(t *testing.T) {
+// TestSimMaxMin: callers whose demand saturates the limit get its max-min fair division.
+func TestSimMaxMin(t *testing.T) {
 	for _, c := range []struct{ demands, want map[string]float64 }{
 		{map[string]float64{"a": 2, "b": 4, "c": 100}, map[string]float64{"a": 2, "b": 4, "c": 6}},
 		{map[string]float64{"a": 2, "b": 8, "c": 100}, map[string]float64{"a": 2, "b": 5, "c": 5}},
