@@ -1,10 +1,6 @@
 package adaptive
 
-import (
-	"time"
-
-	"github.com/pgyield/pgyield/pressure"
-)
+import "time"
 
 // hold remembers the lowest level at which writes suffered, and until when it is
 // not to be reached again. The zero hold holds nothing.
@@ -73,22 +69,36 @@ func (h *hold) outlasted(now time.Time, enough time.Duration, fresh bool) (ongoi
 
 const probeJudgements = 2
 
-// spike is a cut that rests on one window alone, of a limit that was climbing. When
-// the next window is calm already, it marks no level: the reads that ran are hardly
-// gone, so they were not what made it.
-type spike struct {
-	armed  bool
-	before hold
+// proof remembers the highest limit that was calm for long enough. One bad window
+// alone, against a limit that has lasted, is not believed the first time: it cuts, but
+// marks no level. Else load with a bad window now and then would mark one level after
+// the other.
+type proof struct {
+	good  int
+	limit int
+	since time.Time
+	seen  int // judgements at that limit since then
 }
 
-func (s *spike) judge(h *hold, v pressure.Verdict) {
-	if !s.armed || !v.Fresh {
+// calm takes in a calm period at a limit.
+func (p *proof) calm(now time.Time, limit int, enough time.Duration, fresh bool) {
+	if p.limit != limit {
+		p.limit, p.since, p.seen = limit, now, 0
 		return
 	}
-	if !v.Pressing {
-		*h = s.before
+	if fresh {
+		p.seen++
 	}
-	*s = spike{}
+	if p.seen >= probeJudgements && now.Sub(p.since) >= enough {
+		p.good = max(p.good, limit)
+	}
+}
+
+// refute takes in a cut and reports whether that limit had lasted.
+func (p *proof) refute(limit int) (lasted bool) {
+	lasted = limit <= p.good
+	p.good, p.limit = min(p.good, limit-1), 0
+	return lasted
 }
 
 // demand notices that the load which made a hold has gone: the rate of writes or the

@@ -29,7 +29,7 @@ type state struct {
 	last    time.Time
 
 	hold   hold
-	spike  spike
+	proof  proof
 	demand demand
 	series series
 	recent recent
@@ -92,7 +92,6 @@ func (r rule) next(s state, in input) (state, outcome) {
 	}
 	s.unknown = 0
 	s.recent.note(in)
-	s.spike.judge(&s.hold, v)
 	r.relief(&s, in, dt)
 	if s.trial.active() {
 		return s, r.try(&s, in)
@@ -250,9 +249,10 @@ func (r rule) press(s *state, in input) outcome {
 		lead = sig
 	}
 	s.series.cut(in.limit, lead, s.recent)
-	alone := v.Strong && before == 0 && s.raised && !s.hold.probing
-	s.spike = spike{armed: alone, before: s.hold}
-	s.hold.pressed(in.limit, in.now, !s.raised, r.hold, r.holdMax)
+	alone := v.Strong && before == 0 && s.raised
+	if lasted := s.proof.refute(in.limit); !alone || !lasted {
+		s.hold.pressed(in.limit, in.now, !s.raised, r.hold, r.holdMax)
+	}
 	s.raised = false
 	return outcome{to, v.Reason}
 }
@@ -267,6 +267,9 @@ func (r rule) calm(s *state, in input) outcome {
 		if sig.Name != pressure.OwnWrites && sig.Threshold > 0 {
 			enough = outlastServer
 		}
+	}
+	if !v.Pressing {
+		s.proof.calm(in.now, in.limit, enough, v.Fresh)
 	}
 	probing := s.hold.outlasted(in.now, enough, v.Fresh)
 	to, _ := Step(in.limit, 0, r.periods, in.bounds, Period{Contended: in.contended})

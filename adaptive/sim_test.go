@@ -265,7 +265,7 @@ func TestSpikes(t *testing.T) {
 				low++
 			}
 		})
-		if mean := float64(sum) / float64(periods); mean < 12 || low > periods/20 {
+		if mean := float64(sum) / float64(periods); mean < 11 || low > periods/12 {
 			t.Errorf("the limit is %.1f on average, near the floor in %d of %d periods", mean, low, periods)
 		}
 	})
