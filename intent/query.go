@@ -31,8 +31,8 @@ func (s *scan) query(depth int, intent Intent) verdict {
 		}
 		switch t {
 		case word:
-			if q.key != 0 || matters(s.key) {
-				if why := q.word(); why != none {
+			if matters := s.matters(); matters || q.key != 0 {
+				if why := q.word(matters); why != none {
 					return q.write(why)
 				}
 			} else {
@@ -69,8 +69,9 @@ func (s *scan) query(depth int, intent Intent) verdict {
 	}
 }
 
-// word applies the rules to a bare word and the one before it.
-func (q *query) word() reason {
+// word applies the rules to a bare word, which may matter itself, and to the one
+// before it.
+func (q *query) word(matters bool) reason {
 	if q.with && isDML(q.key) {
 		return dataChange
 	}
@@ -91,7 +92,7 @@ func (q *query) word() reason {
 	q.inside = q.prev == dot
 	q.key = 0
 	// A column may have any keyword's name; FOR is not excused.
-	if k := q.scan.key; matters(k) && (!q.inside || k == kwFor) {
+	if k := q.scan.key; matters && (!q.inside || k == kwFor) {
 		q.key = k
 	}
 	return none

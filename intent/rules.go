@@ -32,7 +32,7 @@ const (
 
 // mattering holds, by length, the initials of the words that mean something
 // inside a query: a quick look that spares most words the slow one.
-var mattering = func() (table [16]uint32) {
+var mattering = func() (table [8]uint32) {
 	for _, key := range []uint64{
 		kwNo, kwFor, kwKey, kwInto, kwFrom, kwWith, kwTable, kwShare, kwMerge,
 		kwInsert, kwUpdate, kwDelete, kwSelect, kwValues,
@@ -43,10 +43,10 @@ var mattering = func() (table [16]uint32) {
 	return table
 }()
 
-// matters is true for those words and a few others.
-func matters(key uint64) bool {
-	n := (bits.Len64(key) + 7) / 8
-	return mattering[n&15]>>(key>>(8*(n-1)&63)&31)&1 != 0
+// matters is true of those words and of a few others.
+func (l *lexer) matters() bool {
+	n := l.pos - l.start
+	return n < len(mattering) && mattering[n]>>(l.sql[l.start]&31)&1 != 0
 }
 
 func isDML(key uint64) bool {
