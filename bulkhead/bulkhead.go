@@ -125,7 +125,7 @@ func (b *Bulkhead) TryAcquire(caller string, cost int) (Permit, error) {
 	}
 	now := b.now()
 	b.mu.Lock()
-	d := b.admit(nil, caller, cost, now, false, false)
+	d := b.admit(context.Background(), caller, cost, now, false, false)
 	b.mu.Unlock()
 	return d.permit, d.err
 }

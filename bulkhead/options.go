@@ -67,8 +67,11 @@ func (o Options) validated() (Options, error) {
 		name  string
 		value int
 	}{
-		{"Limit", o.Limit}, {"Floor", o.Floor}, {"Ceiling", o.Ceiling},
-		{"MaxPermits", o.MaxPermits}, {"MaxCallers", o.MaxCallers},
+		{"Limit", o.Limit},
+		{"Floor", o.Floor},
+		{"Ceiling", o.Ceiling},
+		{"MaxPermits", o.MaxPermits},
+		{"MaxCallers", o.MaxCallers},
 	} {
 		if f.value < 0 {
 			return o, fmt.Errorf("pgyield: bulkhead: %s is %d: want at least 1 (0 means the default)", f.name, f.value)
@@ -79,8 +82,10 @@ func (o Options) validated() (Options, error) {
 		value time.Duration
 		least time.Duration
 	}{
-		{"MaxWait", o.MaxWait, 1}, {"Window", o.Window, 1},
-		{"StallAfter", o.StallAfter, time.Microsecond}, {"BusyStall", o.BusyStall, time.Microsecond},
+		{"MaxWait", o.MaxWait, 1},
+		{"Window", o.Window, 1},
+		{"StallAfter", o.StallAfter, time.Microsecond},
+		{"BusyStall", o.BusyStall, time.Microsecond},
 	} {
 		if f.value != 0 && f.value < f.least {
 			return o, fmt.Errorf("pgyield: bulkhead: %s is %v: want at least %v (0 means the default)", f.name, f.value, f.least)
