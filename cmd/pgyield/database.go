@@ -184,7 +184,7 @@ func (db *database) write(ctx context.Context, pool pool, account int, delta int
 }
 
 // read is one analytic read: a pass over all events, bound by the CPU, about a
-// third of a second for a million of them.
+// third of a second for a million of them on one core.
 func (db *database) read(ctx context.Context, pool pool) error {
 	rows, err := pool.Query(ctx, "select customer % 500 as c, count(*), avg(amount), stddev(amount), corr(amount, kind),"+
 		" avg(ln(amount + kind + 1)), regr_slope(amount, customer) from "+db.schema+".event group by 1 order by 3 desc limit 20")

@@ -18,12 +18,13 @@ type demoCmd struct {
 	Rate    int `default:"200"     help:"Write transactions per second, started at fixed times whether or not earlier ones are done."`
 	Readers int `default:"16"      help:"Analytic reads at once, each begun when the one before it ends."`
 	Conns   int `default:"20"      help:"Size of the pool."`
-	Rows    int `default:"1000000" help:"Rows of the table that is analysed."`
+	Rows    int `default:"600000"  help:"Rows of the table that is analysed."`
 
-	Idle   time.Duration `default:"9s"  help:"How long writes run alone."`
-	Plain  time.Duration `default:"14s" help:"How long reads join them through plain pgxpool."`
-	Yield  time.Duration `default:"20s" help:"How long reads join them through pgyield."`
-	Settle time.Duration `default:"5s"  help:"The first part of each phase that the table leaves out. The charts show all of it."`
+	Idle   time.Duration `default:"8s"  help:"How long writes run without reads."`
+	Plain  time.Duration `default:"14s" help:"How long the phase with plain pgxpool lasts."`
+	Yield  time.Duration `default:"20s" help:"How long the phase with pgyield lasts."`
+	Lead   time.Duration `default:"2s"  help:"How long writes run alone in these two, before the reads join them."`
+	Settle time.Duration `default:"4s"  help:"How long after that the table leaves out. The charts show all of it."`
 }
 
 // Help is what kong prints before the flags.
@@ -49,16 +50,20 @@ func (c *demoCmd) Validate() error {
 			return fmt.Errorf("%s is %d, must be from %d to %d", bound.flag, bound.value, bound.low, bound.high)
 		}
 	}
-	for _, phase := range []struct {
-		flag   string
-		length time.Duration
-	}{{"--idle", c.Idle}, {"--plain", c.Plain}, {"--yield", c.Yield}} {
-		if phase.length < c.Settle+time.Second {
-			return fmt.Errorf("%s is %v, must be at least --settle (%v) and one second", phase.flag, phase.length, c.Settle)
+	for _, least := range []struct {
+		flag          string
+		value, atWhat time.Duration
+		why           string
+	}{
+		{"--lead", c.Lead, 0, ""},
+		{"--settle", c.Settle, 0, ""},
+		{"--idle", c.Idle, c.Settle + time.Second, " (--settle and one second)"},
+		{"--plain", c.Plain, c.Lead + c.Settle + time.Second, " (--lead, --settle and one second)"},
+		{"--yield", c.Yield, c.Lead + c.Settle + time.Second, " (--lead, --settle and one second)"},
+	} {
+		if least.value < least.atWhat {
+			return fmt.Errorf("%s is %v, must be at least %v%s", least.flag, least.value, least.atWhat, least.why)
 		}
-	}
-	if c.Settle < 0 {
-		return fmt.Errorf("--settle is %v, must not be negative", c.Settle)
 	}
 	return nil
 }
@@ -108,17 +113,18 @@ func (c *demoCmd) measure(ctx context.Context, db *database, show *console) (*re
 	}
 	defer watch.stop()
 	res := &result{
-		Server: db.about, Rate: c.Rate, Readers: c.Readers, Conns: c.Conns, Settle: c.Settle, Begun: time.Now(),
+		Server: db.about, Rate: c.Rate, Readers: c.Readers, Conns: c.Conns, Lead: c.Lead, Settle: c.Settle, Begun: time.Now(),
 	}
 	phases := []struct {
 		name    string
 		readers int
+		lead    time.Duration
 		length  time.Duration
 		open    func(context.Context, *database, int) (target, error)
 	}{
-		{phaseIdle, 0, c.Idle, openPlain},
-		{phasePlain, c.Readers, c.Plain, openPlain},
-		{phaseYield, c.Readers, c.Yield, openYield},
+		{phaseIdle, 0, 0, c.Idle, openPlain},
+		{phasePlain, c.Readers, c.Lead, c.Plain, openPlain},
+		{phaseYield, c.Readers, c.Lead, c.Yield, openYield},
 	}
 	for _, p := range phases {
 		target, err := p.open(ctx, db, c.Conns)
@@ -127,7 +133,7 @@ func (c *demoCmd) measure(ctx context.Context, db *database, show *console) (*re
 		}
 		load := &load{
 			db: db, target: target, name: p.name, rate: c.Rate, readers: p.readers,
-			length: p.length, begun: res.Begun,
+			lead: p.lead, length: p.length, begun: res.Begun,
 		}
 		phase, err := load.run(ctx, show)
 		target.close()

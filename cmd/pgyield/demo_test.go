@@ -90,7 +90,7 @@ func TestDemo(t *testing.T) {
 
 func demoEndToEnd(t *testing.T, dsn string) {
 	report := filepath.Join(t.TempDir(), "report.html")
-	cmd := pgyieldCommand(t, "demo", "--dsn", dsn, "--rows=20000", "--settle=500ms", "--rate=100",
+	cmd := pgyieldCommand(t, "demo", "--dsn", dsn, "--rows=20000", "--lead=500ms", "--settle=500ms", "--rate=100",
 		"--idle=2s", "--plain=2s", "--yield=3s", "--report", report)
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
@@ -158,8 +158,8 @@ func checkReport(t *testing.T, path string) {
 
 // demoInterrupted sends SIGINT when the demo says that it has come to moment.
 func demoInterrupted(t *testing.T, dsn, moment string) {
-	cmd := pgyieldCommand(t, "demo", "--dsn", dsn, "--rows=50000", "--settle=0s",
-		"--idle=1s", "--plain=1s", "--yield=30s", "--rate=100")
+	cmd := pgyieldCommand(t, "demo", "--dsn", dsn, "--rows=50000", "--lead=100ms", "--settle=0s",
+		"--idle=1s", "--plain=1100ms", "--yield=30s", "--rate=100")
 	code, log := interrupt(t, cmd, moment, func() {})
 	if code != exitInterrupted {
 		t.Errorf("exit code %d\n%s", code, log)
@@ -285,8 +285,9 @@ func TestBadFlags(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"--rate=0", "--rate is 0, must be from 1 to 5000"},
 		{"--conns=1", "--conns is 1, must be from 2 to 1000"},
-		{"--idle=4s", "--idle is 4s, must be at least --settle (5s) and one second"},
-		{"--settle=-1s", "--settle is -1s, must not be negative"},
+		{"--idle=4s", "--idle is 4s, must be at least 5s (--settle and one second)"},
+		{"--plain=6s", "--plain is 6s, must be at least 7s (--lead, --settle and one second)"},
+		{"--settle=-1s", "--settle is -1s, must be at least 0s"},
 		{"--dsn=postgres://nobody@127.0.0.1:1/none?connect_timeout=2", "pgyield: pgtest: the server that"},
 		{"--report=/nowhere/report.html", "pgyield: report: open /nowhere/report.html.part"},
 		{"--nonsense", "unknown flag"},

@@ -27,7 +27,7 @@ func TestTableShape(t *testing.T) {
 
 Write latency counts from when the write was due, the wait for a connection included.
 100 writes/s were due, those that ended are counted; 16 reads at once; a pool of 20.
-The first 1s of each phase are left out, save of the limit's path.
+Writes were alone for 0s before the reads joined; 1s after that are left out, save of the limit's path.
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)

@@ -17,7 +17,7 @@ const (
 type result struct {
 	Server               string
 	Rate, Readers, Conns int
-	Settle               time.Duration
+	Lead, Settle         time.Duration // see the flags
 	Begun                time.Time
 	Phases               []*phase
 	Samples              []serverSample
@@ -27,6 +27,7 @@ type result struct {
 type phase struct {
 	Name     string
 	From, To time.Duration
+	Lead     time.Duration // reads join after it
 	Writes   []work
 	Reads    []work
 	Refused  []time.Duration // when reads were refused
@@ -76,9 +77,9 @@ type row struct {
 	Errors        int
 }
 
-// summary reduces a phase, less its settle time, to its row.
+// summary reduces a phase to its row, less its lead and the settle time.
 func (p *phase) summary(settle time.Duration) row {
-	from := p.From + settle
+	from := p.From + p.Lead + settle
 	seconds := (p.To - from).Seconds()
 	r := row{Phase: p.Name, Errors: p.Errors}
 	var took []time.Duration

@@ -56,7 +56,7 @@ func TestQuantile(t *testing.T) {
 
 func TestSummary(t *testing.T) {
 	p := &phase{
-		Name: phaseYield, From: 10 * time.Second, To: 15 * time.Second,
+		Name: phaseYield, Lead: 500 * ms, From: 10 * time.Second, To: 15 * time.Second,
 		Writes: []work{
 			{Begun: 10500 * ms, Took: 5 * time.Second, Done: true}, // settling, and ended too late
 			{Begun: 10900 * ms, Took: 200 * ms, Done: true},        // counts for the rate alone
@@ -76,7 +76,7 @@ func TestSummary(t *testing.T) {
 			{Gate: &gate{Limit: 16}}, {Gate: &gate{Limit: 16}}, {Gate: &gate{Limit: 8}}, {Gate: &gate{Limit: 9}},
 		},
 	}
-	r := p.summary(time.Second)
+	r := p.summary(500 * ms)
 	if r.P50 != 20*ms || r.P95 != 4*time.Second || r.P99 != 4*time.Second {
 		t.Errorf("latency %v %v %v", r.P50, r.P95, r.P99)
 	}

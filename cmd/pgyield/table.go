@@ -39,8 +39,8 @@ func writeTable(w io.Writer, res *result) error {
 	}
 	fmt.Fprintf(w, "\nWrite latency counts from when the write was due, the wait for a connection included.\n"+
 		"%d writes/s were due, those that ended are counted; %d reads at once; a pool of %d.\n"+
-		"The first %v of each phase are left out, save of the limit's path.\n",
-		res.Rate, res.Readers, res.Conns, res.Settle)
+		"Writes were alone for %v before the reads joined; %v after that are left out, save of the limit's path.\n",
+		res.Rate, res.Readers, res.Conns, res.Lead, res.Settle)
 	for _, note := range notes {
 		fmt.Fprintln(w, note)
 	}

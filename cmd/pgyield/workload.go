@@ -84,8 +84,8 @@ type load struct {
 	target        target
 	name          string
 	rate, readers int
-	length        time.Duration
-	begun         time.Time // of the demo
+	lead, length  time.Duration // reads join after lead
+	begun         time.Time     // of the demo
 
 	mu       sync.Mutex // guards what follows
 	out      *phase
@@ -100,7 +100,7 @@ func (l *load) run(ctx context.Context, show *console) (*phase, error) {
 	}
 	bar := show.progress(what, int(l.length/gaugeEvery))
 	from := time.Since(l.begun)
-	l.out = &phase{Name: l.name, From: from, To: from + l.length}
+	l.out = &phase{Name: l.name, From: from, To: from + l.length, Lead: l.lead}
 	l.inFlight = make(map[*work]struct{})
 
 	inPhase, endPhase := context.WithTimeout(ctx, l.length)
@@ -110,7 +110,11 @@ func (l *load) run(ctx context.Context, show *console) (*phase, error) {
 
 	var all sync.WaitGroup
 	for range l.readers {
-		all.Go(func() { l.readLoop(inPhase) })
+		all.Go(func() {
+			if pause(inPhase, l.lead) {
+				l.readLoop(inPhase)
+			}
+		})
 	}
 	all.Go(func() { l.gauges(inPhase, bar) })
 	l.writeLoop(inPhase, writing)
@@ -214,15 +218,21 @@ func (l *load) readLoop(ctx context.Context) {
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		pause := 50 * time.Millisecond
+		again := 50 * time.Millisecond
 		if refused != nil {
-			pause = refused.RetryAfter
+			again = refused.RetryAfter
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+		pause(ctx, again)
 	}
+}
+
+// pause waits for d and says whether ctx is still good.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }
 
 func (l *load) gauges(ctx context.Context, bar *progress) {
