@@ -45,10 +45,7 @@ func TestStepVectors(t *testing.T) {
 
 // naive is the rule said once more, for comparison.
 func naive(limit, count, periods int, b Bounds, pressing, contended bool) (int, int) {
-	low := b.Floor
-	if b.Ceiling < low {
-		low = b.Ceiling
-	}
+	low := min(b.Floor, b.Ceiling)
 	if pressing && contended {
 		count++
 		if count >= periods {

@@ -17,8 +17,8 @@ import (
 	"github.com/pgyield/pgyield/pressure"
 )
 
-// gate is the plainest limit that adaptive can move: a counter and a condition.
-type gate struct {
+// readGate is the plainest limit that adaptive can move: a counter and a condition.
+type readGate struct {
 	mu         sync.Mutex
 	free       *sync.Cond
 	limit      int
@@ -31,13 +31,13 @@ type gate struct {
 	closed     bool
 }
 
-func newGate(low, start int) *gate {
-	g := &gate{limit: start, start: start, low: low}
+func newReadGate(low, start int) *readGate {
+	g := &readGate{limit: start, start: start, low: low}
 	g.free = sync.NewCond(&g.mu)
 	return g
 }
 
-func (g *gate) acquire() bool {
+func (g *readGate) acquire() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for g.running >= g.limit && !g.closed {
@@ -50,7 +50,7 @@ func (g *gate) acquire() bool {
 	return !g.closed
 }
 
-func (g *gate) release(took time.Duration) {
+func (g *readGate) release(took time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.running--
@@ -59,23 +59,23 @@ func (g *gate) release(took time.Duration) {
 	g.free.Broadcast()
 }
 
-func (g *gate) close() {
+func (g *readGate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
 	g.free.Broadcast()
 }
 
-func (g *gate) Limit() int { g.mu.Lock(); defer g.mu.Unlock(); return g.limit }
+func (g *readGate) Limit() int { g.mu.Lock(); defer g.mu.Unlock(); return g.limit }
 
-func (g *gate) SetLimit(n int) {
+func (g *readGate) SetLimit(n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.limit = n
 	g.free.Broadcast()
 }
 
-func (g *gate) EndPeriod() bool {
+func (g *readGate) EndPeriod() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	held := g.held || g.waiting > 0 || g.running >= g.limit
@@ -83,14 +83,14 @@ func (g *gate) EndPeriod() bool {
 	return held
 }
 
-func (g *gate) Bounds() (floor, start, ceiling int) { return g.low, g.start, g.start }
+func (g *readGate) Bounds() (floor, start, ceiling int) { return g.low, g.start, g.start }
 
-// load is a mixed load on a real server: small write transactions at a fixed rate,
+// mixedLoad is a mixed load on a real server: small write transactions at a fixed rate,
 // each timed from the moment it was due, and greedy reads through a gate.
-type load struct {
+type mixedLoad struct {
 	t      testing.TB
 	pool   *pgxpool.Pool
-	gate   *gate
+	gate   *readGate
 	writes pressure.Writes
 	inWork atomic.Int64
 	rate   atomic.Int64 // writes per second
@@ -106,10 +106,10 @@ type load struct {
 	reads     int
 }
 
-// aggregate takes some 0.4 s of one core.
-const aggregate = "select sum(sqrt(n::float8) * ln(n + 1)) from pressure_big"
+// heavyAggregate takes some 0.4 s of one core.
+const heavyAggregate = "select sum(sqrt(n::float8) * ln(n + 1)) from pressure_big"
 
-func newLoad(t testing.TB, dsn string, gate *gate) *load {
+func newMixedLoad(t testing.TB, dsn string, gate *readGate) *mixedLoad {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -120,7 +120,7 @@ func newLoad(t testing.TB, dsn string, gate *gate) *load {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &load{t: t, pool: pool, gate: gate}
+	l := &mixedLoad{t: t, pool: pool, gate: gate}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	for _, sql := range []string{
 		"create table if not exists pressure_accounts (id int primary key, n bigint not null) with (fillfactor = 50)",
@@ -134,14 +134,14 @@ func newLoad(t testing.TB, dsn string, gate *gate) *load {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
-	sql := aggregate
+	sql := heavyAggregate
 	l.readSQL.Store(&sql)
 	t.Cleanup(l.close)
 	return l
 }
 
 // close ends the load and waits for it.
-func (l *load) close() {
+func (l *mixedLoad) close() {
 	l.stop()
 	l.gate.close()
 	l.readers.Wait()
@@ -150,7 +150,7 @@ func (l *load) close() {
 }
 
 // write starts the writes: open loop, so that a slow server cannot slow demand.
-func (l *load) write(rate int) {
+func (l *mixedLoad) write(rate int) {
 	l.rate.Store(int64(rate))
 	l.writers.Go(func() {
 		due := time.Now()
@@ -169,7 +169,7 @@ func (l *load) write(rate int) {
 	})
 }
 
-func (l *load) writeOne(due time.Time, i int) {
+func (l *mixedLoad) writeOne(due time.Time, i int) {
 	l.inWork.Add(1)
 	defer l.inWork.Add(-1)
 	err := pgx.BeginFunc(l.ctx, l.pool, func(tx pgx.Tx) error {
@@ -190,7 +190,7 @@ func (l *load) writeOne(due time.Time, i int) {
 }
 
 // read starts n greedy readers.
-func (l *load) read(n int) {
+func (l *mixedLoad) read(n int) {
 	for range n {
 		l.readers.Go(func() {
 			for l.ctx.Err() == nil && l.gate.acquire() {
@@ -207,7 +207,7 @@ func (l *load) read(n int) {
 	}
 }
 
-func (l *load) activity() pressure.Activity {
+func (l *mixedLoad) activity() pressure.Activity {
 	g := l.gate
 	g.mu.Lock()
 	a := pressure.Activity{Running: g.running, Waiting: g.waiting, ReadsDone: g.done}
@@ -220,21 +220,21 @@ func (l *load) activity() pressure.Activity {
 	return a
 }
 
-// figures are what a stretch of the load measured.
-type figures struct {
+// loadFigures are what a stretch of the load measured.
+type loadFigures struct {
 	p50, p95, p99 time.Duration
 	writes, reads float64 // per second
 }
 
 // measure lets the load go on for a time and returns what it measured.
-func (l *load) measure(d time.Duration) figures {
+func (l *mixedLoad) measure(d time.Duration) loadFigures {
 	l.mu.Lock()
 	l.latencies, l.reads = nil, 0
 	l.mu.Unlock()
 	time.Sleep(d)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := figures{writes: float64(len(l.latencies)) / d.Seconds(), reads: float64(l.reads) / d.Seconds()}
+	f := loadFigures{writes: float64(len(l.latencies)) / d.Seconds(), reads: float64(l.reads) / d.Seconds()}
 	if n := len(l.latencies); n > 0 {
 		slices.Sort(l.latencies)
 		f.p50, f.p95, f.p99 = l.latencies[n/2], l.latencies[n*95/100], l.latencies[n*99/100]
@@ -242,13 +242,13 @@ func (l *load) measure(d time.Duration) figures {
 	return f
 }
 
-func (f figures) String() string {
+func (f loadFigures) String() string {
 	return fmt.Sprintf("p50 %v p95 %v p99 %v, %.0f writes/s, %.1f reads/s", f.p50.Round(10*time.Microsecond),
 		f.p95.Round(10*time.Microsecond), f.p99.Round(10*time.Microsecond), f.writes, f.reads)
 }
 
-// path records where a limit went.
-type path struct {
+// limitPath records where a limit went.
+type limitPath struct {
 	mu    sync.Mutex
 	began time.Time
 	steps []string
@@ -256,7 +256,7 @@ type path struct {
 	all   []adaptive.Decision
 }
 
-func (p *path) take(d adaptive.Decision) {
+func (p *limitPath) take(d adaptive.Decision) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if d.From != d.To {
@@ -266,21 +266,21 @@ func (p *path) take(d adaptive.Decision) {
 	p.all = append(p.all, d)
 }
 
-func (p *path) String() string {
+func (p *limitPath) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return strings.Join(p.steps, "\n")
 }
 
 // begin forgets the path up to now.
-func (p *path) begin() {
+func (p *limitPath) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.began, p.steps, p.all = time.Now(), nil, nil
 }
 
 // share returns in which share of the periods since begin the condition held.
-func (p *path) share(holds func(adaptive.Decision) bool) float64 {
+func (p *limitPath) share(holds func(adaptive.Decision) bool) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
@@ -294,9 +294,9 @@ func (p *path) share(holds func(adaptive.Decision) bool) float64 {
 
 // adapt starts an adaptive limit over the load's gate, with a poller or, where dsn
 // is empty, with own writes alone.
-func (l *load) adapt(dsn string, options adaptive.Options) (*adaptive.Limit, *path) {
+func (l *mixedLoad) adapt(dsn string, options adaptive.Options) (*adaptive.Limit, *limitPath) {
 	l.t.Helper()
-	p := &path{began: time.Now()}
+	p := &limitPath{began: time.Now()}
 	var source pressure.Source
 	if dsn != "" {
 		poller, _ := newTestPoller(l.t, dsn, options.Pressure)

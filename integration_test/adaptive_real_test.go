@@ -17,7 +17,7 @@ import (
 // of the limit when the pressure is gone.
 func TestAdaptiveFollowsPressure(t *testing.T) {
 	dsn := newDatabase(t)
-	l := newLoad(t, dsn, newGate(1, 16))
+	l := newMixedLoad(t, dsn, newReadGate(1, 16))
 	limit, path := l.adapt(dsn, adaptive.Options{})
 	l.write(200)
 	l.measure(2 * time.Second)
@@ -66,7 +66,7 @@ func TestAdaptiveFollowsPressure(t *testing.T) {
 // program's connections. No signal of the server shows it; own writes do.
 func TestPressureOfAnExhaustedPool(t *testing.T) {
 	dsn := newDatabase(t)
-	l := newLoad(t, dsn, newGate(1, 40)) // as many as the pool has connections
+	l := newMixedLoad(t, dsn, newReadGate(1, 40)) // as many as the pool has connections
 	_, path := l.adapt(dsn, adaptive.Options{})
 	l.write(50)
 	l.measure(5 * time.Second)
@@ -84,8 +84,8 @@ func TestPressureOfAnExhaustedPool(t *testing.T) {
 	}
 }
 
-// judged samples a server for a time beside reads and returns the verdicts.
-func judged(t *testing.T, dsn string, d time.Duration, a pressure.Activity) []pressure.Verdict {
+// judgedSamples samples a server for a time beside reads and returns the verdicts.
+func judgedSamples(t *testing.T, dsn string, d time.Duration, a pressure.Activity) []pressure.Verdict {
 	t.Helper()
 	poller, _ := newTestPoller(t, dsn, pressure.Options{})
 	judge, err := pressure.NewJudge(0, pressure.Options{})
@@ -112,7 +112,7 @@ func TestPressureOfDDLBehindARead(t *testing.T) {
 		_, err := ddl.Exec(context.Background(), "alter table t add column n int")
 		done <- err
 	}()
-	list := judged(t, dsn, time.Second, pressure.Activity{Limit: 4, Running: 4, Waiting: 1, Contended: true})
+	list := judgedSamples(t, dsn, time.Second, pressure.Activity{Limit: 4, Running: 4, Waiting: 1, Contended: true})
 	last := list[len(list)-1]
 	s, ok := last.Signal(pressure.RelationLock)
 	if !last.Freeze || last.Pressing || !ok || s.Value < 300*time.Millisecond {
@@ -122,7 +122,7 @@ func TestPressureOfDDLBehindARead(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	list = judged(t, dsn, 300*time.Millisecond, pressure.Activity{Limit: 4, Running: 1})
+	list = judgedSamples(t, dsn, 300*time.Millisecond, pressure.Activity{Limit: 4, Running: 1})
 	if list[0].Freeze {
 		t.Errorf("after it the verdict is %+v", list[0])
 	}
@@ -141,7 +141,7 @@ func TestPressureOfReadsAlone(t *testing.T) {
 			_, _ = conn.Exec(ctx, "select sum(n) from generate_series(1, 200000) n")
 		}
 	}()
-	list := judged(t, dsn, 4*time.Second, pressure.Activity{Limit: 4, Running: 4, Waiting: 1, Contended: true})
+	list := judgedSamples(t, dsn, 4*time.Second, pressure.Activity{Limit: 4, Running: 4, Waiting: 1, Contended: true})
 	cancel()
 	<-done
 	last := list[len(list)-1]
@@ -151,7 +151,7 @@ func TestPressureOfReadsAlone(t *testing.T) {
 }
 
 // hotRow updates one row from several sessions at once, until its context ends.
-func (l *load) hotRow(sessions int) {
+func (l *mixedLoad) hotRow(sessions int) {
 	for range sessions {
 		l.writers.Go(func() {
 			for l.ctx.Err() == nil {
@@ -166,7 +166,7 @@ func (l *load) hotRow(sessions int) {
 }
 
 // bulk inserts in large statements.
-func (l *load) bulk() {
+func (l *mixedLoad) bulk() {
 	l.writers.Go(func() {
 		for l.ctx.Err() == nil {
 			began := time.Now()
@@ -181,16 +181,16 @@ func (l *load) bulk() {
 // TestAdaptiveLeavesLightReadsAlone: whatever writes do among themselves, reads that
 // the limit does not hold back keep it.
 func TestAdaptiveLeavesLightReadsAlone(t *testing.T) {
-	for name, start := range map[string]func(*load){
-		"bulk load":       func(l *load) { l.bulk() },
-		"2,000 writes/s":  func(l *load) { l.rate.Store(2000) },
-		"a hot row":       func(l *load) { l.hotRow(8) },
-		"checkpoints":     func(l *load) { l.checkpoints() },
-		"an open bulk tx": func(l *load) { l.openBulk() },
+	for name, start := range map[string]func(*mixedLoad){
+		"bulk load":       func(l *mixedLoad) { l.bulk() },
+		"2,000 writes/s":  func(l *mixedLoad) { l.rate.Store(2000) },
+		"a hot row":       func(l *mixedLoad) { l.hotRow(8) },
+		"checkpoints":     func(l *mixedLoad) { l.checkpoints() },
+		"an open bulk tx": func(l *mixedLoad) { l.openBulk() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dsn := newDatabase(t)
-			l := newLoad(t, dsn, newGate(1, 16))
+			l := newMixedLoad(t, dsn, newReadGate(1, 16))
 			light := "select pg_sleep(0.01)"
 			l.readSQL.Store(&light)
 			_, path := l.adapt(dsn, adaptive.Options{})
@@ -207,7 +207,7 @@ func TestAdaptiveLeavesLightReadsAlone(t *testing.T) {
 	}
 }
 
-func (l *load) checkpoints() {
+func (l *mixedLoad) checkpoints() {
 	l.writers.Go(func() {
 		for l.ctx.Err() == nil {
 			_, _ = l.pool.Exec(l.ctx, "checkpoint")
@@ -215,7 +215,7 @@ func (l *load) checkpoints() {
 	})
 }
 
-func (l *load) openBulk() {
+func (l *mixedLoad) openBulk() {
 	l.writers.Go(func() {
 		_ = pgx.BeginFunc(l.ctx, l.pool, func(tx pgx.Tx) error {
 			for l.ctx.Err() == nil {
@@ -232,7 +232,7 @@ func (l *load) openBulk() {
 // writers fight over one row. They are not to blame, and keep half their limit.
 func TestAdaptiveGivesBackWhatDidNotHelp(t *testing.T) {
 	dsn := newDatabase(t)
-	l := newLoad(t, dsn, newGate(1, 4))
+	l := newMixedLoad(t, dsn, newReadGate(1, 4))
 	sleep := "select pg_sleep(0.3)"
 	l.readSQL.Store(&sleep)
 	_, path := l.adapt(dsn, adaptive.Options{})

@@ -24,32 +24,32 @@ func eachPressureVersion(t *testing.T, test func(t *testing.T, dsn string)) {
 	}
 }
 
-// safeBuffer takes log lines from several goroutines.
-type safeBuffer struct {
+// logBuffer takes log lines from several goroutines.
+type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (s *safeBuffer) Write(p []byte) (int, error) {
+func (s *logBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.Write(p)
 }
 
-func (s *safeBuffer) String() string {
+func (s *logBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.String()
 }
 
 // newTestPoller returns a poller of a server, and what it logs.
-func newTestPoller(t testing.TB, dsn string, options pressure.Options) (*pressure.Poller, *safeBuffer) {
+func newTestPoller(t testing.TB, dsn string, options pressure.Options) (*pressure.Poller, *logBuffer) {
 	t.Helper()
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	logged := &safeBuffer{}
+	logged := &logBuffer{}
 	options.Logger = slog.New(slog.NewTextHandler(logged, nil))
 	poller, err := pressure.NewPoller(config, options)
 	if err != nil {
@@ -153,7 +153,7 @@ func TestPressurePollSeesLocks(t *testing.T) {
 		plain.User, plain.Password = role, "x"
 
 		super, _ := newTestPoller(t, dsn, pressure.Options{})
-		logged := &safeBuffer{}
+		logged := &logBuffer{}
 		weak, err := pressure.NewPoller(plain, pressure.Options{Logger: slog.New(slog.NewTextHandler(logged, nil))})
 		if err != nil {
 			t.Fatal(err)

@@ -24,8 +24,8 @@ import (
 	"github.com/pgyield/pgyield/pressure"
 )
 
-// proxy stands between a client and a server, and can freeze, cut and redirect.
-type proxy struct {
+// cutProxy stands between a client and a server, and can freeze, cut and redirect.
+type cutProxy struct {
 	listener net.Listener
 	wg       sync.WaitGroup
 
@@ -35,13 +35,13 @@ type proxy struct {
 	open   map[net.Conn]struct{}
 }
 
-func newProxy(t testing.TB, target string) *proxy {
+func newCutProxy(t testing.TB, target string) *cutProxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{listener: listener, target: target, open: map[net.Conn]struct{}{}}
+	p := &cutProxy{listener: listener, target: target, open: map[net.Conn]struct{}{}}
 	p.wg.Go(p.accept)
 	t.Cleanup(func() {
 		_ = listener.Close()
@@ -52,7 +52,7 @@ func newProxy(t testing.TB, target string) *proxy {
 	return p
 }
 
-func (p *proxy) accept() {
+func (p *cutProxy) accept() {
 	for {
 		client, err := p.listener.Accept()
 		if err != nil {
@@ -74,7 +74,7 @@ func (p *proxy) accept() {
 	}
 }
 
-func (p *proxy) copy(to, from net.Conn) {
+func (p *cutProxy) copy(to, from net.Conn) {
 	defer func() {
 		_, _ = to.Close(), from.Close()
 		p.mu.Lock()
@@ -102,7 +102,7 @@ func (p *proxy) copy(to, from net.Conn) {
 }
 
 // freeze lets connections be made and nothing come through.
-func (p *proxy) freeze() {
+func (p *cutProxy) freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.frozen == nil {
@@ -110,7 +110,7 @@ func (p *proxy) freeze() {
 	}
 }
 
-func (p *proxy) thaw() {
+func (p *cutProxy) thaw() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.frozen != nil {
@@ -120,7 +120,7 @@ func (p *proxy) thaw() {
 }
 
 // cut closes every connection.
-func (p *proxy) cut() {
+func (p *cutProxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.open {
@@ -128,14 +128,14 @@ func (p *proxy) cut() {
 	}
 }
 
-func (p *proxy) redirect(target string) {
+func (p *cutProxy) redirect(target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.target = target
 }
 
 // through returns a DSN that leads through the proxy.
-func (p *proxy) through(t testing.TB, dsn string) string {
+func (p *cutProxy) through(t testing.TB, dsn string) string {
 	t.Helper()
 	u, err := url.Parse(dsn)
 	if err != nil {
@@ -154,9 +154,9 @@ func addressOf(t testing.TB, dsn string) string {
 	return net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
 }
 
-// until polls until a sample fits or a time is over; it returns how many polls gave a
+// pollUntil polls until a sample fits or a time is over; it returns how many polls gave a
 // sample.
-func until(t testing.TB, p *pressure.Poller, limit time.Duration, fits func(pressure.Sample) bool) int {
+func pollUntil(t testing.TB, p *pressure.Poller, limit time.Duration, fits func(pressure.Sample) bool) int {
 	t.Helper()
 	seen := 0
 	deadline := time.Now().Add(limit)
@@ -176,7 +176,7 @@ func until(t testing.TB, p *pressure.Poller, limit time.Duration, fits func(pres
 // TestPressureFrozenServer: connections stay open and nothing answers.
 func TestPressureFrozenServer(t *testing.T) {
 	dsn := serverDSN(t)
-	p := newProxy(t, addressOf(t, dsn))
+	p := newCutProxy(t, addressOf(t, dsn))
 	poller, logged := newTestPoller(t, p.through(t, dsn), pressure.Options{Timeout: 300 * time.Millisecond})
 	mustSample(t, poller)
 	p.freeze()
@@ -191,7 +191,7 @@ func TestPressureFrozenServer(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	p.thaw()
-	until(t, poller, 10*time.Second, func(pressure.Sample) bool { return true })
+	pollUntil(t, poller, 10*time.Second, func(pressure.Sample) bool { return true })
 	if n := strings.Count(logged.String(), "no sample"); n != 1 {
 		t.Errorf("the log tells %d times of one outage:\n%s", n, logged)
 	}
@@ -230,7 +230,7 @@ func TestPressurePollBehindALock(t *testing.T) {
 		t.Errorf("%d monitors are on the server, %v", monitors, err)
 	}
 	mustExec(t, holder, "rollback")
-	until(t, poller, 10*time.Second, func(s pressure.Sample) bool { return s.WALSyncs.Known })
+	pollUntil(t, poller, 10*time.Second, func(s pressure.Sample) bool { return s.WALSyncs.Known })
 	if r := poller.Stat().Refused; len(r) > 0 {
 		t.Errorf("a lock was taken for a refusal of %v", r)
 	}
@@ -247,8 +247,8 @@ func TestPressureStandbyPromotionAndCrash(t *testing.T) {
 	// The server's working folder is its data; the signal file makes what follows
 	// a crash a standby.
 	mustExec(t, connectTo(t, dsn), "copy (select 1) to program 'cat > standby.signal'")
-	crash(t, dsn)
-	until(t, poller, 30*time.Second, func(s pressure.Sample) bool { return s.Standby })
+	crashServer(t, dsn)
+	pollUntil(t, poller, 30*time.Second, func(s pressure.Sample) bool { return s.Standby })
 	for range 10 {
 		s := mustSample(t, poller)
 		if !s.Standby || s.WALBytes.Known || !s.NextXID.Known || !s.LockWaiters.Known {
@@ -263,7 +263,7 @@ func TestPressureStandbyPromotionAndCrash(t *testing.T) {
 	}
 
 	mustExec(t, connectTo(t, dsn), "select pg_promote(true)")
-	if n := until(t, poller, 10*time.Second, func(s pressure.Sample) bool { return !s.Standby && s.WALBytes.Known }); n > 2 {
+	if n := pollUntil(t, poller, 10*time.Second, func(s pressure.Sample) bool { return !s.Standby && s.WALBytes.Known }); n > 2 {
 		t.Errorf("the promotion was noticed by poll %d", n)
 	}
 	after := mustSample(t, poller)
@@ -272,8 +272,8 @@ func TestPressureStandbyPromotionAndCrash(t *testing.T) {
 	}
 }
 
-// crash kills a backend, so that the server starts over.
-func crash(t testing.TB, dsn string) {
+// crashServer kills a backend, so that the server starts over.
+func crashServer(t testing.TB, dsn string) {
 	t.Helper()
 	victim := connectTo(t, dsn)
 	killer := connectTo(t, dsn)
@@ -306,7 +306,7 @@ func TestPressureUpgradeUnderway(t *testing.T) {
 		mustExec(t, admin, "create role pressure_upgrade login password 'the same'")
 		mustExec(t, admin, "grant pg_monitor to pressure_upgrade")
 	}
-	p := newProxy(t, addressOf(t, from))
+	p := newCutProxy(t, addressOf(t, from))
 	through, err := url.Parse(p.through(t, from))
 	if err != nil {
 		t.Fatal(err)
@@ -319,7 +319,7 @@ func TestPressureUpgradeUnderway(t *testing.T) {
 	}
 	p.redirect(addressOf(t, to))
 	p.cut()
-	until(t, poller, 10*time.Second, func(s pressure.Sample) bool { return s.Version/10000 == 18 && s.WALSyncs.Known })
+	pollUntil(t, poller, 10*time.Second, func(s pressure.Sample) bool { return s.Version/10000 == 18 && s.WALSyncs.Known })
 	if s := poller.Stat(); s.Version/10000 != 18 || len(s.Refused) > 0 {
 		t.Errorf("stat %+v", s)
 	}

@@ -64,9 +64,9 @@ func (j *Judge) Lost() { j.server.seen, j.server.lost = true, true }
 func (j *Judge) Reset() {
 	fresh := Judge{own: own{tolerance: j.own.tolerance, absolute: j.own.absolute}}
 	fresh.server = server{maxAge: j.server.maxAge, seen: j.server.seen}
-	old, new := j.server.levels(), fresh.server.levels()
-	for i, l := range old {
-		*new[i] = level{name: l.name, factor: l.factor, least: l.least, absolute: l.absolute}
+	before, after := j.server.levels(), fresh.server.levels()
+	for i, l := range before {
+		*after[i] = level{name: l.name, factor: l.factor, least: l.least, absolute: l.absolute}
 	}
 	fresh.last = j.last
 	*j = fresh
@@ -88,7 +88,7 @@ func (j *Judge) Next(now time.Time, sample *Sample, activity Activity) Verdict {
 	for _, l := range j.server.levels() {
 		l.signal.Fresh = false
 	}
-	j.judgeServer(now, sample != nil, activity)
+	j.judgeServer(sample != nil, activity)
 	j.judgeOwn(now, activity, dt)
 	j.last = now
 
@@ -136,7 +136,7 @@ func (j *Judge) kind(a Activity, pressing bool) func(since time.Time) windowKind
 	}
 }
 
-func (j *Judge) judgeServer(now time.Time, sampled bool, a Activity) {
+func (j *Judge) judgeServer(sampled bool, a Activity) {
 	if !sampled || j.server.last().Standby {
 		return
 	}

@@ -98,9 +98,12 @@ const sessionsSQL = `SELECT
  count(*) FILTER (WHERE state='active' AND wait_event='SyncRep')::int AS syncrep_waiters,
  count(*) FILTER (WHERE state='active' AND wait_event_type='Lock')::int AS lock_waiters,
  count(*) FILTER (WHERE state='active' AND wait_event_type='Lock' AND wait_event='relation')::int AS relation_lock_waiters,
- coalesce(max(extract(epoch FROM clock_timestamp()-query_start)) FILTER (WHERE state='active' AND wait_event_type='Lock')*1000,0)::float8 AS lock_wait_max_ms,
- coalesce(max(extract(epoch FROM clock_timestamp()-query_start)) FILTER (WHERE state='active' AND wait_event_type='Lock' AND wait_event='relation')*1000,0)::float8 AS relation_lock_wait_max_ms,
- coalesce(max(extract(epoch FROM clock_timestamp()-query_start)) FILTER (WHERE state='active' AND backend_xid IS NOT NULL AND wait_event_type IS DISTINCT FROM 'Lock')*1000,0)::float8 AS write_stmt_max_ms,
+ coalesce(max(extract(epoch FROM clock_timestamp()-query_start))
+  FILTER (WHERE state='active' AND wait_event_type='Lock')*1000,0)::float8 AS lock_wait_max_ms,
+ coalesce(max(extract(epoch FROM clock_timestamp()-query_start))
+  FILTER (WHERE state='active' AND wait_event_type='Lock' AND wait_event='relation')*1000,0)::float8 AS relation_lock_wait_max_ms,
+ coalesce(max(extract(epoch FROM clock_timestamp()-query_start))
+  FILTER (WHERE state='active' AND backend_xid IS NOT NULL AND wait_event_type IS DISTINCT FROM 'Lock')*1000,0)::float8 AS write_stmt_max_ms,
  count(*) FILTER (WHERE backend_type IS NULL AND datid IS NOT NULL)::int AS hidden
  FROM pg_stat_get_activity(NULL) WHERE pid<>pg_backend_pid()
  AND (backend_type IS NULL OR backend_type IN ('client backend','parallel worker'))`
