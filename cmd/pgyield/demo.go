@@ -21,8 +21,8 @@ type demoCmd struct {
 	Rows    int `default:"600000"  help:"Rows of the table that is analysed."`
 
 	Idle   time.Duration `default:"8s"  help:"How long writes run without reads."`
-	Plain  time.Duration `default:"14s" help:"How long the phase with plain pgxpool lasts."`
-	Yield  time.Duration `default:"20s" help:"How long the phase with pgyield lasts."`
+	Plain  time.Duration `default:"12s" help:"How long the phase with plain pgxpool lasts."`
+	Yield  time.Duration `default:"18s" help:"How long the phase with pgyield lasts."`
 	Lead   time.Duration `default:"2s"  help:"How long writes run alone in these two, before the reads join them."`
 	Settle time.Duration `default:"4s"  help:"How long after that the table leaves out. The charts show all of it."`
 }

@@ -22,11 +22,11 @@ func TestTableShape(t *testing.T) {
 	}
 	want := `            write p50      p95      p99  writes/s  reads/s  refused  read limit, one after the other
   no reads    2.00 ms  2.00 ms  2.00 ms       100        -        -                                -
-   pgxpool     200 ms   200 ms   200 ms       100      4.0        0                                -
+   pgxpool     200 ms   200 ms   200 ms        96      4.0        0                                -
    pgyield    4.00 ms  4.00 ms  4.00 ms       100      4.0        0                   16 > 8 > 4 > 5
 
 Write latency counts from when the write was due, the wait for a connection included.
-100 writes/s were due, those that ended are counted; 16 reads at once; a pool of 20.
+100 writes/s were due, those that ended since the reads joined are counted; 16 reads at once; a pool of 20.
 Writes were alone for 0s before the reads joined; 1s after that are left out, save of the limit's path.
 `
 	if out.String() != want {

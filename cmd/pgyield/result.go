@@ -54,14 +54,12 @@ type gauge struct {
 type gate struct {
 	Limit, Running, Waiting int
 	Pressing                bool
-	OwnRatio                float64 // the judge's own-write signal over its baseline; 0: unknown
 }
 
 // serverSample is what a poll of the server says.
 type serverSample struct {
 	At          time.Duration
 	WALSyncMean time.Duration // over the last two seconds; 0: unknown or no sync
-	WALWaiters  float64
 }
 
 // row is a line of the table.
@@ -69,24 +67,25 @@ type row struct {
 	Phase         string
 	P50, P95, P99 time.Duration
 	AtLeast       bool    // writes were still running at the end: P99 may be higher
-	WriteRate     float64 // completed a second
-	ReadRate      float64
-	Refused       int
-	Path          []int // the limit's values, one after the other; nil for plain pgxpool
-	Unfinished    int
-	Errors        int
+	WriteRate     float64 // ended a second since the reads joined: later, a backlog
+	// that is worked off would make it more than was asked for
+	ReadRate   float64
+	Refused    int
+	Path       []int // the limit's values, one after the other; nil for plain pgxpool
+	Unfinished int
+	Errors     int
 }
 
 // summary reduces a phase to its row, less its lead and the settle time.
 func (p *phase) summary(settle time.Duration) row {
-	from := p.From + p.Lead + settle
-	seconds := (p.To - from).Seconds()
+	joined := p.From + p.Lead
+	from := joined + settle
 	r := row{Phase: p.Name, Errors: p.Errors}
 	var took []time.Duration
 	writes := 0
 	for _, w := range p.Writes {
 		end := w.Begun + w.Took
-		if w.Done && end >= from && end < p.To {
+		if w.Done && end >= joined && end < p.To {
 			writes++
 		}
 		if w.Begun < from {
@@ -100,14 +99,14 @@ func (p *phase) summary(settle time.Duration) row {
 	slices.Sort(took)
 	r.P50, r.P95, r.P99 = quantile(took, 0.5), quantile(took, 0.95), quantile(took, 0.99)
 	r.AtLeast = r.Unfinished > 0
-	r.WriteRate = float64(writes) / seconds
+	r.WriteRate = float64(writes) / (p.To - joined).Seconds()
 	reads := 0
 	for _, w := range p.Reads {
 		if end := w.Begun + w.Took; w.Done && end >= from && end < p.To {
 			reads++
 		}
 	}
-	r.ReadRate = float64(reads) / seconds
+	r.ReadRate = float64(reads) / (p.To - from).Seconds()
 	for _, at := range p.Refused {
 		if at >= from {
 			r.Refused++

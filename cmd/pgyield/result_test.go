@@ -26,7 +26,7 @@ func sample() *result {
 			g := gauge{At: p.From + time.Duration(n)*gaugeEvery, WritesInFlight: i}
 			if i == 2 {
 				limit := []int{16, 8, 4, 5, 5}[n/10]
-				g.Gate = &gate{Limit: limit, Running: limit, Waiting: 16 - limit, Pressing: n < 20, OwnRatio: 2}
+				g.Gate = &gate{Limit: limit, Running: limit, Waiting: 16 - limit, Pressing: n < 20}
 			}
 			p.Gauges = append(p.Gauges, g)
 		}
@@ -58,6 +58,7 @@ func TestSummary(t *testing.T) {
 	p := &phase{
 		Name: phaseYield, Lead: 500 * ms, From: 10 * time.Second, To: 15 * time.Second,
 		Writes: []work{
+			{Begun: 10400 * ms, Took: 50 * ms, Done: true},         // before the reads joined
 			{Begun: 10500 * ms, Took: 5 * time.Second, Done: true}, // settling, and ended too late
 			{Begun: 10900 * ms, Took: 200 * ms, Done: true},        // counts for the rate alone
 			{Begun: 11 * time.Second, Took: 10 * ms, Done: true},   //
@@ -83,7 +84,7 @@ func TestSummary(t *testing.T) {
 	if !r.AtLeast || r.Unfinished != 1 {
 		t.Errorf("unfinished %d", r.Unfinished)
 	}
-	if r.WriteRate != 3.0/4 || r.ReadRate != 2.0/4 || r.Refused != 1 {
+	if r.WriteRate != 3.0/4.5 || r.ReadRate != 2.0/4 || r.Refused != 1 {
 		t.Errorf("writes/s %v, reads/s %v, refused %d", r.WriteRate, r.ReadRate, r.Refused)
 	}
 	if got := pathText(r.Path); got != "16 > 8 > 9" {

@@ -38,7 +38,7 @@ func writeTable(w io.Writer, res *result) error {
 		return err
 	}
 	fmt.Fprintf(w, "\nWrite latency counts from when the write was due, the wait for a connection included.\n"+
-		"%d writes/s were due, those that ended are counted; %d reads at once; a pool of %d.\n"+
+		"%d writes/s were due, those that ended since the reads joined are counted; %d reads at once; a pool of %d.\n"+
 		"Writes were alone for %v before the reads joined; %v after that are left out, save of the limit's path.\n",
 		res.Rate, res.Readers, res.Conns, res.Lead, res.Settle)
 	for _, note := range notes {

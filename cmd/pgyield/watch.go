@@ -77,7 +77,7 @@ func (w *watch) since(begun time.Time) []serverSample {
 			first++
 		}
 		out = append(out, serverSample{
-			At: s.At.Sub(begun), WALSyncMean: syncMean(w.seen[first], s), WALWaiters: s.WALWaiters.Value,
+			At: s.At.Sub(begun), WALSyncMean: syncMean(w.seen[first], s),
 		})
 	}
 	return out

@@ -11,8 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgyield/pgyield"
-	"github.com/pgyield/pgyield/adaptive"
-	"github.com/pgyield/pgyield/pressure"
 )
 
 // gaugeEvery is how often the state is noted.
@@ -52,29 +50,13 @@ func openYield(ctx context.Context, db *database, conns int) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	var mu sync.Mutex // guards ratio
-	var ratio float64
-	p, err := pgyield.NewWithOptions(ctx, config, pgyield.Options{
-		OnDecision: func(d adaptive.Decision) {
-			mu.Lock()
-			defer mu.Unlock()
-			ratio = 0
-			if own, ok := d.Verdict.Signal(pressure.OwnWrites); ok && own.Baseline > 0 {
-				ratio = own.Ratio()
-			}
-		},
-	})
+	p, err := pgyield.NewWithConfig(ctx, config)
 	if err != nil {
 		return target{}, err
 	}
 	return target{pool: p, close: p.Close, gate: func() *gate {
-		stat := p.ReadStat()
-		mu.Lock()
-		defer mu.Unlock()
-		return &gate{
-			Limit: stat.Limit(), Running: stat.Running(), Waiting: stat.Waiting(),
-			Pressing: stat.Pressing(), OwnRatio: ratio,
-		}
+		s := p.ReadStat()
+		return &gate{Limit: s.Limit(), Running: s.Running(), Waiting: s.Waiting(), Pressing: s.Pressing()}
 	}}, nil
 }
 
