@@ -102,14 +102,21 @@ func (b *Bulkhead) Acquire(ctx context.Context, caller string, cost int) (Permit
 	}
 	now := b.now()
 	b.mu.Lock()
-	d := b.admit(ctx, caller, cost, now, b.maxWaiting >= 0, b.mayOverdraw == nil)
+	may := unasked
+	if b.mayOverdraw == nil {
+		may = allowed
+	}
+	d := b.admit(ctx, caller, cost, now, b.maxWaiting >= 0, may)
 	if d.ask {
 		permits := b.permits.n
 		b.mu.Unlock()
-		may := b.mayOverdraw(StallSlot, permits)
+		may = denied
+		if b.mayOverdraw(StallSlot, permits) {
+			may = allowed
+		}
 		now = b.now()
 		b.mu.Lock()
-		d = b.admitAsked(ctx, caller, cost, now, may)
+		d = b.admit(ctx, caller, cost, now, true, may)
 	}
 	b.mu.Unlock()
 	if d.waiter == nil {
@@ -125,7 +132,7 @@ func (b *Bulkhead) TryAcquire(caller string, cost int) (Permit, error) {
 	}
 	now := b.now()
 	b.mu.Lock()
-	d := b.admit(context.Background(), caller, cost, now, false, false)
+	d := b.admit(context.Background(), caller, cost, now, false, denied)
 	b.mu.Unlock()
 	return d.permit, d.err
 }
@@ -143,8 +150,17 @@ type decision struct {
 	ask    bool
 }
 
-// admit decides on a read that arrives. Overdraw: a stall slot may be taken unasked.
-func (b *Bulkhead) admit(ctx context.Context, caller string, cost int, now time.Duration, mayWait, overdraw bool) (d decision) {
+// answer is what MayOverdraw says to a read that would take a stall slot as it arrives.
+type answer int
+
+const (
+	unasked answer = iota
+	allowed
+	denied
+)
+
+// admit decides on a read that arrives.
+func (b *Bulkhead) admit(ctx context.Context, caller string, cost int, now time.Duration, mayWait bool, may answer) (d decision) {
 	now = b.advance(now)
 	if b.closed != nil {
 		d.err = b.closed
@@ -154,13 +170,17 @@ func (b *Bulkhead) admit(ctx context.Context, caller string, cost int, now time.
 	fits := b.all.n == 0 && b.running+min(cost, b.limit) <= b.limit && b.fewer()
 	slot := 0
 	if !fits && mayWait && b.openFor() {
-		if !overdraw {
+		switch may {
+		case unasked:
 			d.ask = true
 			return d
+		case denied:
+			b.stalls.askAfter[StallSlot] = now + b.stallAfter
+		case allowed:
+			slot = b.stalls.free()
+			b.stalls.take(slot, b.seq)
+			b.stallSlots++
 		}
-		slot = b.stalls.free()
-		b.stalls.take(slot, b.seq)
-		b.stallSlots++
 	}
 	if !fits && b.mode != Off {
 		b.held = true
@@ -184,16 +204,6 @@ func (b *Bulkhead) admit(ctx context.Context, caller string, cost int, now time.
 		b.arm(now)
 	}
 	return d
-}
-
-// admitAsked is admit once MayOverdraw has answered.
-func (b *Bulkhead) admitAsked(ctx context.Context, caller string, cost int, now time.Duration, may bool) decision {
-	if !may {
-		turn := b.stalls.turn
-		b.stalls.turn = true // no slot for this one
-		defer func() { b.stalls.turn = turn }()
-	}
-	return b.admit(ctx, caller, cost, now, true, true)
 }
 
 // fewer reports whether fewer permits run than may.

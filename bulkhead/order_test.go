@@ -89,6 +89,34 @@ func TestPenalisedGoLast(t *testing.T) {
 	}
 }
 
+// Callers past their share go before a penalised one below its own, but not for ever.
+func TestPenalisedHasItsTurnAfterManyWereBeforeIt(t *testing.T) {
+	bubble(t, Options{Limit: 4}, func(t *testing.T, b *Bulkhead) {
+		penalise(t, b, "p", 50)
+		var others []*read
+		for range 20 {
+			others = append(others, begin(t, b, "o", 1))
+		}
+		p, p2 := begin(t, b, "p", 1), begin(t, b, "p", 1)
+		for i := range 2 * 4 {
+			others[i].end()
+			others[i+4].mustRun()
+		}
+		p.mustWait()
+		others[8].end()
+		p.mustRun()
+		others[9].end()
+		p2.mustRun() // until none of its reads wait, by running cost as any other
+
+		p3 := begin(t, b, "p", 1) // from here on it is last again
+		others[10].end()
+		others[12].mustRun()
+		p3.mustWait()
+		endAll(p3, p2, p)
+		endAll(others[11:]...)
+	})
+}
+
 // A penalty that ends while its caller waits moves the caller up without any event.
 func TestPenaltyEndsWhileWaiting(t *testing.T) {
 	bubble(t, Options{Limit: 1, BusyStall: time.Hour}, func(t *testing.T, b *Bulkhead) {
