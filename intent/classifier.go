@@ -2,6 +2,7 @@ package intent
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 )
@@ -130,9 +131,7 @@ func (c *Classifier) newState(volatile []string) *state {
 			named[name] = learnedFunction
 		}
 	}
-	for name, why := range c.registered {
-		named[name] = why
-	}
+	maps.Copy(named, c.registered)
 	if len(named) > 0 {
 		s.functions.name(named)
 	}

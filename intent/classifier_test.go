@@ -156,7 +156,7 @@ func TestLearn(t *testing.T) {
 // capitals.
 func TestEveryWriter(t *testing.T) {
 	lists := volatileWriters + " " + plannedWriters + " " + strings.ReplaceAll(writerPatterns+" "+plannedPatterns, "*", "x1")
-	for _, name := range strings.Fields(lists) {
+	for name := range strings.FieldsSeq(lists) {
 		for _, call := range []string{name, strings.ToUpper(name), `"` + name + `"`, "pg_catalog." + name, "x . " + name + " "} {
 			if got := Of("select " + call + "(1)"); got != Write {
 				t.Errorf("%s: %v", call, got)
@@ -166,7 +166,7 @@ func TestEveryWriter(t *testing.T) {
 			t.Errorf("%s in quoted capitals is another name: %v", name, got)
 		}
 	}
-	for _, name := range strings.Fields(harmless) {
+	for name := range strings.FieldsSeq(harmless) {
 		if got := Of("select " + name + "()"); got != Read {
 			t.Errorf("%s: %v", name, got)
 		}

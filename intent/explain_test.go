@@ -80,8 +80,14 @@ func TestPosition(t *testing.T) {
 		offset       int
 		line, column int
 	}{
-		{"", 0, 1, 1}, {"ab", 1, 1, 2}, {"a\nb", 2, 2, 1}, {"a\r\nb", 3, 2, 1}, {"éa", 2, 1, 2},
-		{"ab", 9, 1, 3}, {"ab", -1, 1, 1}, {"\n\n", 2, 3, 1},
+		{"", 0, 1, 1},
+		{"ab", 1, 1, 2},
+		{"a\nb", 2, 2, 1},
+		{"a\r\nb", 3, 2, 1},
+		{"éa", 2, 1, 2},
+		{"ab", 9, 1, 3},
+		{"ab", -1, 1, 1},
+		{"\n\n", 2, 3, 1},
 	} {
 		if line, column := Position(test.sql, test.offset); line != test.line || column != test.column {
 			t.Errorf("Position(%q, %d) = %d, %d; want %d, %d", test.sql, test.offset, line, column, test.line, test.column)

@@ -75,13 +75,13 @@ var builtins = newCatalogue()
 func newCatalogue() *catalogue {
 	c := &catalogue{names: map[string]reason{}, families: map[uint16][]pattern{}}
 	for list, why := range map[string]reason{volatileWriters: builtinVolatile, plannedWriters: builtinPlanned, harmless: 0} {
-		for _, name := range strings.Fields(list) {
+		for name := range strings.FieldsSeq(list) {
 			c.names[name] = why
 			c.lengths.add(name)
 		}
 	}
 	for list, why := range map[string]reason{writerPatterns: builtinVolatile, plannedPatterns: builtinPlanned} {
-		for _, text := range strings.Fields(list) {
+		for text := range strings.FieldsSeq(list) {
 			prefix, suffix, _ := strings.Cut(text, "*")
 			i := initials(prefix)
 			c.families[i] = append(c.families[i], pattern{prefix, suffix, why})

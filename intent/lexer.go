@@ -37,6 +37,8 @@ const (
 	unknown
 )
 
+const whiteSpace = " \t\n\r\f"
+
 var classes = func() (table [256]class) {
 	for i := range table {
 		switch b := byte(i); {
@@ -51,7 +53,7 @@ var classes = func() (table [256]class) {
 	// A vertical tab is white space from PostgreSQL 16 on and an error before:
 	// it stays unknown.
 	for chars, c := range map[string]class{
-		"$": dollar, " \t\n\r\f": space, "~!@#^&|`?+*%<>=": operator, "-": dash, "/": slash,
+		"$": dollar, whiteSpace: space, "~!@#^&|`?+*%<>=": operator, "-": dash, "/": slash,
 		",[]:": punctuation, ".": period, "(": parenOpen, ")": parenClose, ";": semi,
 		"'": quote, `"`: doubleQuote,
 	} {

@@ -45,7 +45,7 @@ func parseName(text string) (string, error) {
 	}
 	for l := (lexer{sql: text}); ; {
 		t := l.next()
-		part := ""
+		var part string
 		switch {
 		case l.gap:
 			return "", errNoName

@@ -15,7 +15,6 @@ const (
 	kwWith    = 'w'<<24 | 'i'<<16 | 't'<<8 | 'h'
 	kwShow    = 's'<<24 | 'h'<<16 | 'o'<<8 | 'w'
 	kwCopy    = 'c'<<24 | 'o'<<16 | 'p'<<8 | 'y'
-	kwTo      = 't'<<8 | 'o'
 	kwTable   = 't'<<32 | 'a'<<24 | 'b'<<16 | 'l'<<8 | 'e'
 	kwShare   = 's'<<32 | 'h'<<24 | 'a'<<16 | 'r'<<8 | 'e'
 	kwMerge   = 'm'<<32 | 'e'<<24 | 'r'<<16 | 'g'<<8 | 'e'
@@ -77,7 +76,7 @@ func examine(sql string, f *functions) verdict {
 		t := s.next()
 		if s.gap {
 			if t != bad {
-				s.start = from + len(sql[from:]) - len(strings.TrimLeft(sql[from:], " \t\r\n\f"))
+				s.start = from + len(sql[from:]) - len(strings.TrimLeft(sql[from:], whiteSpace))
 			}
 			return s.failed(t, noWord)
 		}
@@ -169,8 +168,8 @@ func (s *scan) show() verdict {
 	}
 }
 
-// copy tells COPY ... FROM from COPY ... TO: whichever word comes first outside
-// parentheses, for those may hold a query.
+// copy tells COPY ... FROM from COPY ... TO. Outside parentheses, which may hold a
+// query, the latter has no FROM.
 func (s *scan) copy() verdict {
 	v := s.write(notARead, false)
 	for depth := 0; ; {
@@ -184,9 +183,6 @@ func (s *scan) copy() verdict {
 		case word:
 			if depth == 0 && s.key == kwFrom {
 				v.DML, v.why = true, dataChange
-				return v
-			}
-			if depth == 0 && s.key == kwTo {
 				return v
 			}
 		}
