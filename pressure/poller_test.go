@@ -164,6 +164,40 @@ func TestPollerUsesNoHooks(t *testing.T) {
 	})
 }
 
+// TestBeforeConnectIsAskedEachTime: it may change who connects, and adds no hook.
+func TestBeforeConnectIsAskedEachTime(t *testing.T) {
+	asked := 0
+	options := Options{BeforeConnect: func(_ context.Context, config *pgx.ConnConfig) error {
+		asked++
+		config.User = "rotated"
+		config.Tracer = tracer(func() { t.Error("a tracer was let in") })
+		if asked == 2 {
+			return errors.New("no password today")
+		}
+		return nil
+	}}
+	withPoller(t, options, func(m *monitored, p *Poller) {
+		if _, err := p.Sample(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		m.set(hangPolls) // the next is given up, and cancelled while another connects
+		_, _ = p.Sample(context.Background())
+		m.set(nil)
+		if _, err := p.Sample(context.Background()); err == nil || !strings.Contains(err.Error(), "no password today") {
+			t.Errorf("got %v", err)
+		}
+		time.Sleep(time.Second)
+		if _, err := p.Sample(context.Background()); err != nil || asked != 3 {
+			t.Errorf("asked %d times, %v", asked, err)
+		}
+		for _, s := range m.fake.Sessions() {
+			if s.Params["user"] != "rotated" {
+				t.Errorf("a session of %q", s.Params["user"])
+			}
+		}
+	})
+}
+
 // tracer calls a function for each query and connect.
 type tracer func()
 

@@ -34,8 +34,7 @@ func monitorConfig(config *pgx.ConnConfig, net *transport) *pgx.ConnConfig {
 		c.RuntimeParams = map[string]string{}
 	}
 	c.RuntimeParams["application_name"] = applicationName
-	net.inner = c.DialFunc
-	c.DialFunc = net.dial
+	c.DialFunc = net.over(c.DialFunc)
 	return c
 }
 
@@ -57,7 +56,6 @@ func choosesServer(f pgconn.ValidateConnectFunc) bool {
 // Close can end them at once. pgx otherwise cleans an interrupted connection up for
 // as long as 15 seconds.
 type transport struct {
-	inner  pgconn.DialFunc
 	ctx    context.Context //nolint:containedctx // it ends with the poller, not with a call
 	cancel context.CancelFunc
 
@@ -71,11 +69,18 @@ func newTransport() *transport {
 	return t
 }
 
-func (t *transport) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+// over returns a dial function that does what inner does, and takes note of it.
+func (t *transport) over(inner pgconn.DialFunc) pgconn.DialFunc {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return t.dial(ctx, inner, network, addr)
+	}
+}
+
+func (t *transport) dial(ctx context.Context, inner pgconn.DialFunc, network, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.ctx, cancel)()
-	conn, err := t.inner(ctx, network, addr)
+	conn, err := inner(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
