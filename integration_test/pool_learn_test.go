@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,18 +29,17 @@ func gatedNow(t testing.TB, pool *pgyield.Pool, sql string) bool {
 func fullGate(t testing.TB, pool *pgyield.Pool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
+	var busy sync.WaitGroup
+	t.Cleanup(func() { cancel(); busy.Wait() })
 	for range pool.ReadStat().Limit() {
 		c, err := pool.AcquireRead(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		busy := make(chan struct{})
-		go func() {
-			defer close(busy)
+		busy.Go(func() {
+			defer c.Release()
 			_, _ = c.Exec(ctx, "select pg_sleep(60)") // in the driver, so that no stall slot opens
-			c.Release()
-		}()
-		t.Cleanup(func() { cancel(); <-busy })
+		})
 	}
 }
 
