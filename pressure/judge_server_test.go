@@ -1,6 +1,7 @@
 package pressure
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -156,7 +157,7 @@ func TestStandbyNeverPresses(t *testing.T) {
 		s.WALWaiters = Read(5)
 	}
 	b.sync *= 9
-	if v, n := b.seconds(10, manyReads, standby); n > 0 || !v.Known {
+	if v, n := b.seconds(10, manyReads, standby); n > 0 || !v.Known || !strings.HasPrefix(v.Reason, "standby") {
 		t.Errorf("standby: %d pressing, %+v", n, v)
 	}
 	// Promoted: within two samples it is a primary again.
