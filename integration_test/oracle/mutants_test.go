@@ -26,7 +26,7 @@ explain|explain analyze|explain (analyze)|explain (costs off)|explain ("analyze"
 nextval('s')|"nextval"('s')|pg_advisory_lock(1)|txid_current()|lo_get(1)|nextval|nextval(|"|""|'|''|$$|$a$|$1|$|\|\'|''\'|
 e'|E'\'|E'a'|u&'|U&"|U&"a"|b'1'|x'1'|n'|/*|*/|/**/|--|-|/|*|+|;|(|)|((|))|,|.|..|:|::|[|]|1|1.|.5|1e|1e5|0x1|1a|1_0|a|_|é|
 as|from|from t|where|where true|and|union|union all|all|in|on|only|of t|nowait|skip locked|read only|limit 1|order by 1|
-"a"|"a""b"|t|t.|t.a|x as (|) x|as x|as "x"|returning *|set|copy t from stdin|copy|create table x as|begin|commit|execute p|prepare p as`, "|")
+"a"|"a""b"|t|t.|t.a|x as (|as x|as "x"|) x|returning *|set|copy t from stdin|copy|create table x as|begin|commit|execute p|prepare p as`, "|")
 
 // breaks are white space and its kin, some of them no white space at all.
 var breaks = []string{" ", "\n", "\r", "\t", "\f", "\v", "\x00", "\u00a0", "\ufeff", "--\n", "--\r", "/* */", "\x01"}
@@ -38,6 +38,7 @@ type mutator struct {
 }
 
 func newMutator(t testing.TB, seed uint64) *mutator {
+	t.Helper()
 	m := &mutator{Rand: rand.New(rand.NewPCG(seed, 0))}
 	for _, s := range sqlTable(t) {
 		scan, err := pg.Scan(s.SQL)

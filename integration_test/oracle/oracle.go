@@ -121,7 +121,7 @@ func (w *walker) verdict() Verdict {
 	return Verdict{Write: w.why != "", DML: w.dml, Trivial: w.trivial && w.why == "", Why: w.why}
 }
 
-func (w *walker) writes(format string, args ...any) {
+func (w *walker) writesf(format string, args ...any) {
 	if w.why == "" {
 		w.why = fmt.Sprintf(format, args...)
 	}
@@ -135,7 +135,7 @@ func (w *walker) visit(m protoreflect.Message) {
 			w.trivial = false
 		}
 		if writer(name, w.planOnly) {
-			w.writes("calls %s", name)
+			w.writesf("calls %s", name)
 		}
 	case *pg.SelectStmt:
 		if w.depth > 0 {
@@ -149,12 +149,12 @@ func (w *walker) visit(m protoreflect.Message) {
 	if !w.planOnly {
 		switch n := m.Interface().(type) {
 		case *pg.IntoClause:
-			w.writes("INTO")
+			w.writesf("INTO")
 		case *pg.LockingClause:
-			w.writes("locks rows: %v", n.Strength)
+			w.writesf("locks rows: %v", n.Strength)
 		case *pg.InsertStmt, *pg.UpdateStmt, *pg.DeleteStmt, *pg.MergeStmt:
 			w.dml = true
-			w.writes("changes rows")
+			w.writesf("changes rows")
 		}
 	}
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
