@@ -1,0 +1,250 @@
+package fleetsim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pgyield/pgyield/fleet/fleetsim"
+)
+
+const beat = 250 * time.Millisecond
+
+// ceilings sums those of the members that are up.
+func ceilings(members []fleetsim.Snapshot) (sum int) {
+	for _, m := range members {
+		if m.Up {
+			sum += m.Ceiling
+		}
+	}
+	return sum
+}
+
+// saturated is a fleet of which each member has far more demand than its share.
+func saturated(kind fleetsim.Kind, limit, members int) fleetsim.Config {
+	return fleetsim.Config{
+		Kind: kind, Limit: limit, Members: members, Rate: 30 * float64(limit), MaxWait: time.Hour,
+		Tick: 10 * time.Millisecond, Warmup: time.Second, Length: 19 * time.Second, Seed: 3,
+	}
+}
+
+// TestSettles saturates: ceilings sum to the limit, each the even share.
+func TestSettles(t *testing.T) {
+	for _, kind := range []fleetsim.Kind{fleetsim.Shared, fleetsim.Strict} {
+		for _, members := range []int{1, 3, 7, 40} {
+			c := saturated(kind, 40, members)
+			settled := 0
+			c.Inspect = func(at time.Duration, list []fleetsim.Snapshot) {
+				if at < 10*time.Second {
+					return
+				}
+				settled++
+				if sum := ceilings(list); sum != 40 {
+					t.Fatalf("kind %v, %d members, at %v: ceilings sum to %d, want 40", kind, members, at, sum)
+				}
+				for i, m := range list {
+					if m.Ceiling != 40/members && m.Ceiling != 40/members+1 || m.Running != m.Ceiling {
+						t.Fatalf("kind %v, %d members, at %v: member %d has ceiling %d and runs %d", kind, members, at, i, m.Ceiling, m.Running)
+					}
+				}
+			}
+			if run(t, c); settled < 100 {
+				t.Fatalf("looked only %d times", settled)
+			}
+		}
+	}
+}
+
+// TestNewcomer and the dead: a member that starts has its floor within a period and its
+// share within three; the share of one that dies is free within two, of one that is cut
+// off within the lease. A strict fleet, which first hears that all have made room, takes a
+// period more.
+func TestNewcomer(t *testing.T) {
+	const begin, kill, deaf = 5 * time.Second, 8 * time.Second, 10 * time.Second
+	for _, kind := range []fleetsim.Kind{fleetsim.Shared, fleetsim.Strict} {
+		for seed := range uint64(20) {
+			c := saturated(kind, 40, 4)
+			c.Seed, c.Lease = seed, 2*time.Second
+			c.Changes = []fleetsim.Change{
+				{At: begin, Member: 3, Do: fleetsim.Start}, {At: kill, Member: 2, Do: fleetsim.Kill}, {At: deaf, Member: 1, Do: fleetsim.Deafen},
+			}
+			c.Inspect = func(at time.Duration, list []fleetsim.Snapshot) {
+				// A period is up to 5 % longer than the heartbeat, and a look 10 ms late.
+				within := func(from time.Duration, periods float64) bool {
+					if kind == fleetsim.Strict && periods > 1 {
+						periods++
+					}
+					return at >= from+time.Duration(1.05*periods*float64(beat))+20*time.Millisecond
+				}
+				wrong := ""
+				switch {
+				case at < begin:
+				case at < kill:
+					if within(begin, 1) && list[3].Ceiling < 1 {
+						wrong = "the newcomer has no floor"
+					}
+					if within(begin, 3) && list[3].Ceiling != 10 {
+						wrong = "the newcomer has not its share"
+					}
+				case at < deaf:
+					if within(kill, 2) && list[0].Ceiling+list[1].Ceiling+list[3].Ceiling < 40 {
+						wrong = "the share of the dead is not free"
+					}
+				case at < deaf+2*time.Second:
+					if list[1].Ceiling < 13 {
+						wrong = "one that cannot poll lost its share within the lease"
+					}
+				case at > deaf+2*time.Second+8*beat:
+					if list[1].Ceiling != 13 || list[0].Ceiling != 20 || list[3].Ceiling != 20 {
+						wrong = "one that cannot poll should have 40 / 3, the others all"
+					}
+				}
+				if wrong != "" {
+					t.Fatalf("kind %v, seed %d, at %v: %s: %+v", kind, seed, at, wrong, list)
+				}
+			}
+			run(t, c)
+		}
+	}
+}
+
+// TestSurge doubles the members and halves them again, and moves demand about, at 95 %.
+func TestSurge(t *testing.T) {
+	surge := func(c *fleetsim.Config) {
+		for i := 4; i < 8; i++ {
+			c.Changes = append(c.Changes, fleetsim.Change{At: 15 * time.Second, Member: i, Do: fleetsim.Start},
+				fleetsim.Change{At: 28 * time.Second, Member: i, Do: fleetsim.Kill},
+				// The load that there is moves to who is there.
+				fleetsim.Change{At: 15 * time.Second, Member: i, Do: fleetsim.Load, Weight: 1},
+				fleetsim.Change{At: 28 * time.Second, Member: i, Do: fleetsim.Load, Weight: 0})
+		}
+		for i := range c.Weights {
+			c.Weights[i] = float64(1 - i/4)
+		}
+	}
+	swing := func(c *fleetsim.Config) {
+		for n := range 20 {
+			for i := range 8 {
+				weight := 1.0
+				if (i+n)%8 < 2 {
+					weight = 10
+				}
+				c.Changes = append(c.Changes, fleetsim.Change{At: time.Duration(n) * 2 * time.Second, Member: i, Do: fleetsim.Load, Weight: weight})
+			}
+		}
+	}
+	for name, script := range map[string]func(*fleetsim.Config){"surge": surge, "swing": swing} {
+		for _, kind := range []fleetsim.Kind{fleetsim.Shared, fleetsim.Strict} {
+			for _, load := range []float64{0.95, 3} {
+				worst := fleetsim.Result{}
+				for seed := range uint64(5) {
+					c := fleetsim.Config{Kind: kind, Limit: 40, Members: 8, Weights: make([]float64, 8), Rate: 400 * load, Warmup: time.Second, Length: 40 * time.Second, Seed: seed}
+					script(&c)
+					r := run(t, c)
+					worst.Peak = max(worst.Peak, r.Peak)
+					worst.Over += r.Over / 5
+					worst.Refused += r.Refused / 5
+				}
+				t.Logf("%s, kind %v, load %.2f: refused %.1f %%, over %.2f %% of the time, peak %d", name, kind, load, 100*worst.Refused, 100*worst.Over, worst.Peak)
+				switch {
+				case kind == fleetsim.Strict && (worst.Over > 0.03 || worst.Peak > 44):
+					t.Errorf("%s: a strict fleet passed the limit by more than the first permits of four newcomers", name)
+				case load < 1 && (worst.Over > 0.15 || worst.Peak > 60):
+					t.Errorf("%s: over for %.3f of the time, peak %d", name, worst.Over, worst.Peak)
+				}
+			}
+		}
+	}
+}
+
+// TestCrowd has 300 members for a limit of 40: they take turns.
+func TestCrowd(t *testing.T) {
+	for _, idle := range []bool{false, true} {
+		c := fleetsim.Config{
+			Kind: fleetsim.Shared, Limit: 40, Members: 300, Rate: 2000, Hold: 20 * time.Millisecond, MaxWait: time.Hour,
+			Tick: 10 * time.Millisecond, Warmup: 3 * time.Second, Length: 12 * time.Second, PollRate: 300,
+		}
+		if idle { // all but one
+			c.Weights = make([]float64, c.Members)
+			c.Weights[17] = 1
+		}
+		served := map[int]bool{}
+		lowest, highest := 1000, 0
+		c.Inspect = func(at time.Duration, list []fleetsim.Snapshot) {
+			if at < 9*time.Second {
+				return
+			}
+			sum := ceilings(list)
+			lowest, highest = min(lowest, sum), max(highest, sum)
+			for i, m := range list {
+				served[i] = served[i] || m.Ceiling > 0
+				if m.Ceiling > 1 && !idle {
+					t.Fatalf("at %v member %d has a ceiling of %d", at, i, m.Ceiling)
+				}
+			}
+			if idle && list[17].Ceiling < 30 {
+				t.Fatalf("at %v the one with demand has %d", at, list[17].Ceiling)
+			}
+		}
+		r := run(t, c)
+		t.Logf("idle %v: ceilings sum to %d to %d; %d members served; over %.2f %% of the time, peak %d", idle, lowest, highest, len(served), 100*r.Over, r.Peak)
+		if len(served) != 300 {
+			t.Errorf("only %d of 300 were ever let in", len(served))
+		}
+		// Ticks are 10 ms apart and turns move on by one each 12.5 ms.
+		if lowest < 36 || highest > 44 {
+			t.Errorf("ceilings sum to %d to %d, want 40 or close to it", lowest, highest)
+		}
+	}
+}
+
+// TestThousand has 1,000 members, of whom a tenth is replaced, over a bus in memory.
+func TestThousand(t *testing.T) {
+	tenth := 100
+	if testing.Short() {
+		tenth = 20
+	}
+	c := fleetsim.Config{
+		Kind: fleetsim.Shared, Limit: 40 * tenth, Members: 10 * tenth, Heartbeat: 2 * time.Second, PollRate: 1000,
+		Tick: time.Second, Warmup: time.Second, Length: 19 * time.Second,
+	}
+	for i := range tenth {
+		c.Changes = append(c.Changes, fleetsim.Change{At: 10 * time.Second, Member: i, Do: fleetsim.Kill},
+			fleetsim.Change{At: 10 * time.Second, Member: 9*tenth + i, Do: fleetsim.Start})
+	}
+	// The first ones die: another must do the looking.
+	c.Watch = 5 * tenth
+	looks := 0
+	c.Inspect = func(at time.Duration, list []fleetsim.Snapshot) {
+		if at < 8*time.Second || at > 10*time.Second && at < 18*time.Second {
+			return
+		}
+		looks++
+		up, granted := 0, 0
+		for _, m := range list {
+			if m.Up {
+				up++
+				granted += m.Stat.Granted
+				if m.Stat.Members != 9*tenth {
+					t.Fatalf("at %v a member sees %d of %d", at, m.Stat.Members, 9*tenth)
+				}
+			}
+		}
+		if up != 9*tenth || granted != c.Limit {
+			t.Fatalf("at %v %d members are granted %d, want %d and %d", at, up, granted, 9*tenth, c.Limit)
+		}
+	}
+	if run(t, c); looks < 3 {
+		t.Errorf("looked only %d times", looks)
+	}
+}
+
+// TestPollRate stretches the members' periods.
+func TestPollRate(t *testing.T) {
+	for _, members := range []int{2, 5, 20, 200} {
+		c := fleetsim.Config{Kind: fleetsim.Shared, Limit: 400, Members: members, Rate: 100, PollRate: 20, Warmup: 60 * time.Second, Length: 100 * time.Second}
+		r := run(t, c)
+		if want := min(20, 4*float64(members)); r.Polls < 0.9*want || r.Polls > 1.03*want {
+			t.Errorf("%d members poll %.1f times a second, want %v", members, r.Polls, want)
+		}
+	}
+}
