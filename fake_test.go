@@ -109,7 +109,8 @@ func took(f func()) time.Duration {
 func drain(rows interface {
 	Next() bool
 	Err() error
-}) error {
+},
+) error {
 	for rows.Next() {
 	}
 	return rows.Err()

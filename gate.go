@@ -121,14 +121,12 @@ func (p *Pool) giveBack(conn *Conn, permit bulkhead.Permit) {
 		kept = make(chan struct{})
 		stateOf(conn.Conn()).kept = kept
 	}
-	p.cleanups.Add(1)
-	go func() {
-		defer p.cleanups.Done()
+	p.cleanups.Go(func() {
 		defer permit.Release()
 		select {
 		case <-kept: // AfterRelease has approved of the connection
 		case <-pgConn.CleanupDone():
 		}
-	}()
+	})
 	conn.Release()
 }

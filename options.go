@@ -137,7 +137,8 @@ func boundLimits(b *bulkhead.Options, maxConns int) error {
 		return fmt.Errorf("pgyield: Options.Bulkhead.Floor (yield_read_floor) is %d, must be at most the ceiling (%d)", b.Floor, b.Ceiling)
 	}
 	if b.Limit < b.Floor || b.Limit > b.Ceiling {
-		return fmt.Errorf("pgyield: Options.Bulkhead.Limit (yield_read_limit) is %d, must be from the floor (%d) to the ceiling (%d)", b.Limit, b.Floor, b.Ceiling)
+		return fmt.Errorf("pgyield: Options.Bulkhead.Limit (yield_read_limit) is %d, must be from the floor (%d) to the ceiling (%d)",
+			b.Limit, b.Floor, b.Ceiling)
 	}
 	return nil
 }

@@ -31,11 +31,11 @@ var params = map[string]param{
 	"yield_adapt": {"on or off", func(o *Options, text string) bool {
 		return (text == "on" || text == "off") && setZero(&o.FixedLimit, text == "off")
 	}},
-	"yield_read_limit":   integer(1, math.MaxInt32, func(o *Options) *int { return &o.Bulkhead.Limit }),
-	"yield_read_floor":   integer(1, math.MaxInt32, func(o *Options) *int { return &o.Bulkhead.Floor }),
-	"yield_read_ceiling": integer(1, math.MaxInt32, func(o *Options) *int { return &o.Bulkhead.Ceiling }),
-	"yield_max_callers":  integer(1, math.MaxInt32, func(o *Options) *int { return &o.Bulkhead.MaxCallers }),
-	"yield_periods":      integer(1, 1000, func(o *Options) *int { return &o.Adaptive.Periods }),
+	"yield_read_limit":   integer(math.MaxInt32, func(o *Options) *int { return &o.Bulkhead.Limit }),
+	"yield_read_floor":   integer(math.MaxInt32, func(o *Options) *int { return &o.Bulkhead.Floor }),
+	"yield_read_ceiling": integer(math.MaxInt32, func(o *Options) *int { return &o.Bulkhead.Ceiling }),
+	"yield_max_callers":  integer(math.MaxInt32, func(o *Options) *int { return &o.Bulkhead.MaxCallers }),
+	"yield_periods":      integer(1000, func(o *Options) *int { return &o.Adaptive.Periods }),
 	"yield_max_waiting": {"an integer: how many reads may wait, 0 for no bound, -1 for none", func(o *Options, text string) bool {
 		n, err := strconv.Atoi(text)
 		return err == nil && n >= -1 && setZero(&o.Bulkhead.MaxWaiting, n)
@@ -61,14 +61,15 @@ func setZero[T comparable](field *T, value T) bool {
 	return true
 }
 
-func integer(least, most int, field func(*Options) *int) param {
-	want := fmt.Sprintf("an integer from %d to %d", least, most)
+// integer is a number of at least one and at most most.
+func integer(most int, field func(*Options) *int) param {
+	want := fmt.Sprintf("an integer from 1 to %d", most)
 	if most == math.MaxInt32 {
-		want = fmt.Sprintf("an integer of at least %d", least)
+		want = "an integer of at least 1"
 	}
 	return param{want, func(o *Options, text string) bool {
 		n, err := strconv.Atoi(text)
-		return err == nil && n >= least && n <= most && setZero(field(o), n)
+		return err == nil && n >= 1 && n <= most && setZero(field(o), n)
 	}}
 }
 

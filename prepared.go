@@ -33,7 +33,7 @@ type prepared struct {
 
 // text returns the text that name stands for. Of two texts for one name it returns
 // none of them, but an empty one, which is a write.
-func (p *prepared) text(name string) (string, bool) {
+func (p *prepared) text(name string) (text string, ok bool) {
 	if p.known.Load() == 0 {
 		return "", false
 	}
@@ -41,7 +41,8 @@ func (p *prepared) text(name string) (string, bool) {
 	if !ok {
 		return "", p.full.Load() && odd(name)
 	}
-	return v.(string), true
+	text, _ = v.(string)
+	return text, true
 }
 
 // learn notes that name was prepared with text on some connection.
@@ -74,11 +75,11 @@ func (p *prepared) learn(name, text string) {
 // forgetOne makes room and reports whether it could. What is forgotten is then taken for
 // a text, which for an ordinary name is a write, and safe. p.mu must be held.
 func (p *prepared) forgetOne() (forgot bool) {
-	p.texts.Range(func(name, _ any) bool {
-		if odd(name.(string)) {
+	p.texts.Range(func(key, _ any) bool {
+		if name, ok := key.(string); !ok || odd(name) {
 			return true
 		}
-		p.texts.Delete(name)
+		p.texts.Delete(key)
 		p.known.Add(-1)
 		forgot = true
 		return false

@@ -36,6 +36,7 @@ func (t *baseTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Tra
 	t.note("query start")
 	return ctx
 }
+
 func (t *baseTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {
 	t.note("query end")
 }
@@ -47,30 +48,38 @@ func (t *fullTracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.Tra
 	t.note("batch start")
 	return ctx
 }
+
 func (t *fullTracer) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {
 	t.note("batch query")
 }
+
 func (t *fullTracer) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {
 	t.note("batch end")
 }
+
 func (t *fullTracer) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromStartData) context.Context {
 	t.note("copy start")
 	return ctx
 }
+
 func (t *fullTracer) TraceCopyFromEnd(context.Context, *pgx.Conn, pgx.TraceCopyFromEndData) {
 	t.note("copy end")
 }
+
 func (t *fullTracer) TracePrepareStart(ctx context.Context, _ *pgx.Conn, _ pgx.TracePrepareStartData) context.Context {
 	t.note("prepare start")
 	return ctx
 }
+
 func (t *fullTracer) TracePrepareEnd(context.Context, *pgx.Conn, pgx.TracePrepareEndData) {
 	t.note("prepare end")
 }
+
 func (t *fullTracer) TraceConnectStart(ctx context.Context, _ pgx.TraceConnectStartData) context.Context {
 	t.note("connect start")
 	return ctx
 }
+
 func (t *fullTracer) TraceConnectEnd(context.Context, pgx.TraceConnectEndData) {
 	t.note("connect end")
 }
@@ -87,6 +96,7 @@ func (t *theirTracer) TraceAcquireStart(ctx context.Context, _ *pgxpool.Pool, _ 
 	t.note("acquire start")
 	return ctx
 }
+
 func (t *theirTracer) TraceAcquireEnd(context.Context, *pgxpool.Pool, pgxpool.TraceAcquireEndData) {
 	t.note("acquire end")
 }
@@ -97,6 +107,7 @@ func (t *ourTracer) TraceAcquireStart(ctx context.Context, p *pgyield.Pool, _ pg
 	t.note("acquire start")
 	return ctx
 }
+
 func (t *ourTracer) TraceAcquireEnd(context.Context, *pgyield.Pool, pgyield.TraceAcquireEndData) {
 	t.note("acquire end")
 }
@@ -106,6 +117,7 @@ func (t *mixedTracer) TraceAcquireStart(ctx context.Context, _ *pgxpool.Pool, _ 
 	t.note("acquire start")
 	return ctx
 }
+
 func (t *mixedTracer) TraceAcquireEnd(context.Context, *pgxpool.Pool, pgxpool.TraceAcquireEndData) {
 	t.note("acquire end")
 }

@@ -38,6 +38,7 @@ func costArms(t testing.TB) (plain, again, ours database) {
 }
 
 func query(t testing.TB, db database) {
+	t.Helper()
 	var v int
 	if err := db.QueryRow(context.Background(), smallRead, 7).Scan(&v); err != nil || v != 14 {
 		t.Fatalf("got %d, %v", v, err)

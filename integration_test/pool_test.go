@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -145,15 +144,9 @@ func wholeLimitUsable(t testing.TB, pool *pgyield.Pool) {
 	eventually(t, 5*time.Second, "the whole limit runs", func() bool { return pool.ReadStat().Running() == limit })
 }
 
-func ignore(err, what error) error {
-	if errors.Is(err, what) {
-		return nil
-	}
-	return err
-}
-
 // newSocketPool makes a Pool on a DSN as it is.
 func newSocketPool(t testing.TB, dsn string) (*pgyield.Pool, error) {
+	t.Helper()
 	pool, err := pgyield.New(t.Context(), dsn)
 	if err == nil {
 		t.Cleanup(pool.Close)
