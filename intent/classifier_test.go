@@ -136,7 +136,13 @@ func TestLearn(t *testing.T) {
 			t.Errorf("%s: %v, want %v", sql, got, want)
 		}
 	}
-	c.Learn([]string{"other"})
+	// The catalogue's name is what is left of one that is cut inside a character.
+	c.Learn([]string{"other", strings.Repeat("é", 31)})
+	for _, call := range []string{strings.Repeat("é", 32), `"` + strings.Repeat("é", 32) + `"`, strings.Repeat("é", 31)} {
+		if got := c.Of("select " + call + "(1)"); got != Write {
+			t.Errorf("%s: %v", call, got)
+		}
+	}
 	if got := c.Of("select visit(1)"); got != Read {
 		t.Errorf("a forgotten function is %v: Learn must replace the set", got)
 	}
