@@ -100,6 +100,36 @@ func TestDoneWaiterIsPassedOver(t *testing.T) {
 	})
 }
 
+// The other order: granted, and then done before its goroutine has run.
+func TestGrantedWaiterThatIsDoneGivesBack(t *testing.T) {
+	for range 20 { // the goroutine finds both, and picks one at random
+		bubble(t, Options{Limit: 1}, func(t *testing.T, b *Bulkhead) {
+			holder := begin(t, b, "a", 1)
+			first, second := begin(t, b, "b", 1), begin(t, b, "b", 1)
+			holder.permit.Release()
+			first.cancel()
+			if err := first.mustFail(); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			second.mustRun()
+			endAll(holder, first, second)
+		})
+	}
+}
+
+// What Off lets through was not held back, also not for the period that it ends in.
+func TestOffLeavesNoContentionBehind(t *testing.T) {
+	bubble(t, Options{Limit: 1}, func(t *testing.T, b *Bulkhead) {
+		b.SetMode(Off)
+		x, y := begin(t, b, "a", 1), begin(t, b, "b", 1)
+		endAll(x, y)
+		b.SetMode(Enforce)
+		if b.EndPeriod() {
+			t.Error("contended")
+		}
+	})
+}
+
 func TestClose(t *testing.T) {
 	for _, cause := range []error{nil, errors.New("closed pool")} {
 		synctest.Test(t, func(t *testing.T) {
