@@ -27,6 +27,7 @@ type account struct {
 	starving bool
 	lifted   bool         // penalised, and has its turn all the same, see liftTurns
 	waiting  list[waiter] // in the order of arrival
+	firstSeq uint64       // arrival number of the first of them, as the heaps know it
 	// unserved is since when a caller with waiting reads has had nothing running; it
 	// means something while starving is set.
 	unserved time.Duration

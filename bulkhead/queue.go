@@ -47,7 +47,7 @@ func earlier(a, b *account) bool {
 	if a.running != b.running {
 		return a.running < b.running
 	}
-	return a.waiting.front.owner.seq < b.waiting.front.owner.seq
+	return a.firstSeq < b.firstSeq
 }
 
 type byTurn struct{}
@@ -129,6 +129,7 @@ func (b *Bulkhead) place(a *account, now time.Duration) {
 		}
 		return
 	}
+	a.firstSeq = a.waiting.front.owner.seq
 	if b.maxWaiting > 0 {
 		b.over.put(a)
 	}
