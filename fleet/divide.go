@@ -29,19 +29,10 @@ func divide(limit int, demands []int) []int {
 	left := limit - filled(low)
 	for i, d := range demands {
 		parts[i] = min(max(d, 1), low)
-		if left > 0 && d > low {
+		if left > 0 && max(d, 1) > low {
 			parts[i]++
 			left--
 		}
-	}
-	if low == 0 { // more demands than limit
-		for i := range parts {
-			if left > 0 && parts[i] == 0 {
-				parts[i]++
-				left--
-			}
-		}
-		return parts
 	}
 	each, more := left/len(parts), left%len(parts)
 	for i := range parts {

@@ -34,8 +34,10 @@ type Config struct {
 	Weights []float64
 	// MaxWait is how long a read may wait for a permit, at most. 0: not at all.
 	MaxWait time.Duration
-	// Retries is how often a refused read is tried again, at once, at a member at random.
-	Retries int
+	// Retries is how often a refused read is tried again, at a member at random, after an
+	// exponential time of the mean RetryAfter. 0: at once.
+	Retries    int
+	RetryAfter time.Duration
 
 	// Heartbeat is how often a member polls, Tick how often it asks for its ceiling
 	// besides. Default 250 ms each.
@@ -127,7 +129,7 @@ func (c Config) validated() (Config, error) {
 		byDefault time.Duration
 	}{
 		{"Hold", &c.Hold, 100 * time.Millisecond},
-		{"MaxWait", &c.MaxWait, 0},
+		{"MaxWait", &c.MaxWait, 0}, {"RetryAfter", &c.RetryAfter, 0},
 		{"Heartbeat", &c.Heartbeat, 250 * time.Millisecond},
 		{"Tick", &c.Tick, 250 * time.Millisecond},
 		{"Warmup", &c.Warmup, 5 * time.Second},

@@ -10,6 +10,7 @@ const (
 	giveUp
 	poll
 	tick
+	retry
 	change
 )
 
@@ -19,7 +20,7 @@ type event struct {
 	kind   kind
 	member int
 	life   int
-	number int // of the change, or of the waiter
+	number int // of the change, of the waiter, or of the try
 }
 
 // events is a heap by time. It is written out because container/heap would allocate each.

@@ -84,6 +84,9 @@ func (s *simulation) happen(e event) {
 	case arrive:
 		s.arrive()
 		return
+	case retry:
+		s.retry(e)
+		return
 	case change:
 		s.change(s.Changes[e.number])
 		return
@@ -181,12 +184,23 @@ func (s *simulation) refuse(i, tries int) {
 			s.lost++
 		}
 	}
-	if tries < s.Retries {
-		if next := s.random.IntN(len(s.members)); s.members[next].up {
-			s.try(next, tries+1)
-		} else if s.now >= s.warm {
-			s.lost++
-		}
+	if tries == s.Retries {
+		return
+	}
+	next := event{kind: retry, member: s.random.IntN(len(s.members)), number: tries + 1}
+	if s.RetryAfter > 0 {
+		s.push(s.random.ExpFloat64()*s.RetryAfter.Seconds(), next)
+		return
+	}
+	s.retry(next)
+}
+
+// retry brings a read back that was refused.
+func (s *simulation) retry(e event) {
+	if s.members[e.member].up {
+		s.try(e.member, e.number)
+	} else if s.now >= s.warm {
+		s.lost++
 	}
 }
 

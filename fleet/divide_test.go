@@ -1,0 +1,80 @@
+package fleet
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// pour divides as the definition says: one at a time, to whoever wants more and has
+// least; what is left, to all in turn.
+func pour(limit int, demands []int) []int {
+	parts := make([]int, len(demands))
+	for ; limit > 0; limit-- {
+		least := -1
+		for i, d := range demands {
+			if parts[i] < max(d, 1) && (least < 0 || parts[i] < parts[least]) {
+				least = i
+			}
+		}
+		if least < 0 {
+			break
+		}
+		parts[least]++
+	}
+	for i := 0; limit > 0 && len(parts) > 0; i, limit = (i+1)%len(parts), limit-1 {
+		parts[i]++
+	}
+	return parts
+}
+
+func TestDivideAgainstPouring(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 20_000 {
+		demands := make([]int, random.IntN(12))
+		for i := range demands {
+			demands[i] = random.IntN(20) * random.IntN(2)
+		}
+		limit := random.IntN(60)
+		got, want := divide(limit, demands), pour(limit, demands)
+		if !slices.Equal(got, want) {
+			t.Fatalf("divide(%d, %v) = %v, want %v", limit, demands, got, want)
+		}
+	}
+	if got := divide(1_000_000, []int{maxNumber, maxNumber, 5}); got[0]+got[1]+got[2] != 1_000_000 || got[2] != 5 {
+		t.Errorf("large demands: %v", got)
+	}
+}
+
+func TestCrowdPlans(t *testing.T) {
+	random := rand.New(rand.NewPCG(2, 2))
+	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	for range 300 {
+		limit := 1 + random.IntN(12)
+		demands := make([]int, 1+random.IntN(40))
+		for i := range demands {
+			demands[i] = random.IntN(9) * random.IntN(2)
+		}
+		served := make([]bool, len(demands))
+		for step := range 400 {
+			sum := 0
+			now := at.Add(time.Duration(step) * turn / 4)
+			for self := range demands {
+				p := divideLimit(limit, demands, self)
+				part := p.shares[self]
+				if p.turns.has(now) {
+					part++
+				}
+				served[self] = served[self] || part > 0
+				sum += part
+			}
+			if sum != limit {
+				t.Fatalf("limit %d over %v sums to %d", limit, demands, sum)
+			}
+		}
+		if i := slices.Index(served, false); i >= 0 {
+			t.Fatalf("limit %d over %v: member %d never had a turn", limit, demands, i)
+		}
+	}
+}
