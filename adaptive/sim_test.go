@@ -103,7 +103,10 @@ func TestReliefByReads(t *testing.T) {
 	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
 		m.warm(l)
 		m.readers = 16
-		m.run(l, 2*time.Minute, nil)
+		m.run(l, 90*time.Second, nil)
+		if left := time.Until(l.state.hold.until); l.state.hold.level == 0 || left < 20*time.Second {
+			t.Fatalf("the hold at %d stands for %v only", l.state.hold.level, left)
+		}
 		m.work, m.sleeping = 4*time.Millisecond, true
 		m.run(l, 6*time.Second, nil)
 		if m.limit != 16 {
