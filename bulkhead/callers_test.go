@@ -122,6 +122,26 @@ func TestManyCallersKeepTheHeapFlat(t *testing.T) {
 	b.checkRest(t)
 }
 
+func TestActiveForAWindowFromLastSeen(t *testing.T) {
+	bubble(t, Options{Limit: 2}, func(t *testing.T, b *Bulkhead) {
+		for range 3 {
+			begin(t, b, "a", 1).end()
+			time.Sleep(3 * time.Second)
+			b.check(t)
+		}
+		r := begin(t, b, "b", 1)
+		time.Sleep(2*time.Second - 1)
+		if b.Stat().Active != 2 {
+			t.Errorf("%+v", b.Callers())
+		}
+		time.Sleep(1)
+		if b.Stat().Active != 1 {
+			t.Errorf("%+v", b.Callers())
+		}
+		r.end()
+	})
+}
+
 func TestLongNamesAreCut(t *testing.T) {
 	bubble(t, Options{Limit: 2}, func(t *testing.T, b *Bulkhead) {
 		r := begin(t, b, strings.Repeat("x", 1<<20), 1)
