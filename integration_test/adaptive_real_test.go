@@ -29,6 +29,9 @@ func TestAdaptiveFollowsPressure(t *testing.T) {
 	l.measure(2 * time.Second)
 	raw := l.measure(6 * time.Second)
 	t.Logf("fixed, 6 s: %v", raw)
+	if raw.p95 < 3*idle.p95 {
+		t.Skipf("other work keeps this machine too busy to overload it: writes take %v without reads, %v beside them", idle.p95, raw.p95)
+	}
 	l.gate.SetLimit(0) // the reads that run end
 	for l.activity().Running > 0 {
 		time.Sleep(50 * time.Millisecond)
