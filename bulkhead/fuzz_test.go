@@ -28,7 +28,7 @@ func FuzzModel(f *testing.F) {
 // TestModel is FuzzModel on long random sequences, which a fuzzer that starts from
 // nothing needs long to find.
 func TestModel(t *testing.T) {
-	rounds := 200
+	rounds := 100
 	if testing.Short() || raceDetector {
 		rounds = 30
 	}
