@@ -27,6 +27,7 @@ type drawing struct {
 	unit   string
 	log    bool // logarithmic scale
 	colors []charts.Color
+	axis   *charts.XAxisOption // nil: the windows' times
 }
 
 const (
@@ -57,7 +58,11 @@ func (f *figure) render() ([]byte, error) {
 	option.Theme = charts.GetTheme(charts.ThemeLight).WithSeriesColors(f.draw.colors).WithBackgroundColor(charts.ColorTransparent)
 	option.Symbol = charts.Symbol{Shape: charts.SymbolNone}
 	option.LineStrokeWidth = 2
-	option.XAxis = f.timeAxis()
+	if f.draw.axis != nil {
+		option.XAxis = *f.draw.axis
+	} else {
+		option.XAxis = f.timeAxis()
+	}
 	option.YAxis = []charts.YAxisOption{f.valueAxis(low, high)}
 	option.Legend = charts.LegendOption{Offset: charts.OffsetLeft}
 	painter := charts.NewPainter(charts.PainterOptions{OutputFormat: charts.ChartOutputSVG, Width: chartWidth, Height: chartHeight})

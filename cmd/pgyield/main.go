@@ -19,6 +19,7 @@ import (
 type cli struct {
 	Demo     demoCmd     `cmd:"" help:"Run the same mixed load through plain pgxpool and through pgyield; print a table, write a report."`
 	Classify classifyCmd `cmd:"" help:"Say of SQL statements whether the pool would call them reads or writes, and why."`
+	Size     sizeCmd     `cmd:"" help:"Say what a limit will refuse, held by one process, split over many, or shared by a fleet."`
 }
 
 // exitInterrupted is what a shell expects of a command that Ctrl-C ended.

@@ -116,20 +116,27 @@ type chartData struct {
 func dataOf(figures []figure) []chartData {
 	var out []chartData
 	for _, f := range figures {
-		data := chartData{Title: f.Title, Lines: map[string][]*float64{}}
+		data := chartData{Title: f.Title}
 		for i := range f.Lines[0].Values {
 			data.Second = append(data.Second, (time.Duration(i) * window).Seconds())
 		}
-		for _, l := range f.Lines {
-			values := make([]*float64, len(l.Values))
-			for i, v := range l.Values {
-				if !math.IsNaN(v) && !math.IsInf(v, 0) {
-					values[i] = &l.Values[i]
-				}
-			}
-			data.Lines[l.Name] = values
-		}
+		data.Lines = pointers(f.Lines)
 		out = append(out, data)
+	}
+	return out
+}
+
+// pointers gives the lines' values by name, nil (null in JSON) where there is none.
+func pointers(lines []line) map[string][]*float64 {
+	out := map[string][]*float64{}
+	for _, l := range lines {
+		values := make([]*float64, len(l.Values))
+		for i, v := range l.Values {
+			if !math.IsNaN(v) && !math.IsInf(v, 0) {
+				values[i] = &l.Values[i]
+			}
+		}
+		out[l.Name] = values
 	}
 	return out
 }
