@@ -75,7 +75,7 @@ fuzz: ## every fuzz target for FUZZTIME
 
 .PHONY: sim
 sim: ## the simulations that the defaults come from
-	go test -count=1 -v -run 'Sim' ./bulkhead/... ./adaptive/... ./fleet/... ./capacity/...
+	go test -count=1 -v -run 'Sim' ./...
 
 .PHONY: images
 images: ## the Postgres images that tests use: pulled, or built where they cannot be

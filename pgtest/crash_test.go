@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,16 +49,41 @@ func TestLocalServerEndsWithProgram(t *testing.T) {
 			t.Parallel()
 			program := startProgram(t, os.Args[0], ending.task)
 			dsn, data := program.server(t)
-			if !exists(data) || !answers(dsn) {
+			server := postmaster(t, data)
+			if !answers(dsn) || !runs(server) {
 				t.Fatal("there is no server to end")
 			}
 			program.end(t, ending.signal)
 			eventually(t, "the server's folder is gone", func() bool { return !exists(filepath.Dir(data)) })
-			if answers(dsn) {
-				t.Error("the server still answers")
+			// Without its folder a server would answer nobody and yet live on.
+			if runs(server) {
+				t.Error("the server still runs")
 			}
 		})
 	}
+}
+
+// postmaster returns the process that a local server's folder names.
+func postmaster(t *testing.T, data string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// runs reports whether a process is alive. One that has ended but that nobody has
+// asked about, as an orphan's where the first process is no init, still has a
+// number.
+func runs(pid int) bool {
+	state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && len(state) > 0 && !strings.HasPrefix(strings.TrimSpace(string(state)), "Z")
 }
 
 func TestContainerEndsWithProgram(t *testing.T) {
