@@ -26,6 +26,7 @@ func TestSplit(t *testing.T) {
 			"function body", "create function f() returns int begin atomic select case when true then 1 end; select 2; end; select 3",
 			[]string{"create function f() returns int begin atomic select case when true then 1 end; select 2; end", "select 3"},
 		},
+		{"no body", "select begin atomic; select 2", []string{"select begin atomic", "select 2"}},
 		{"transaction", "begin; select 1; end; select 2", []string{"begin", "select 1", "end", "select 2"}},
 		{"unbalanced", "select 1); select 2", []string{"select 1)", "select 2"}},
 		{
