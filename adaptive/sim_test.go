@@ -342,6 +342,12 @@ func TestFewWrites(t *testing.T) {
 		if m.limit > 4 {
 			t.Errorf("15 s into the overload the limit is %d", m.limit)
 		}
+		// Nor does it climb on time alone, between two judgements.
+		high := 0
+		m.run(l, 45*time.Second, func(d Decision) { high = max(high, d.To) })
+		if high > 4 {
+			t.Errorf("it climbs to %d before anything was judged", high)
+		}
 	})
 }
 
