@@ -42,8 +42,10 @@ func newRecorder(t *testing.T, dsn string) *recorder {
 	if config.Host[0] == '/' {
 		r.network, r.target = "unix", fmt.Sprintf("%s/.s.PGSQL.%d", config.Host, config.Port)
 	}
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(config.User, config.Password),
-		Host: listener.Addr().String(), Path: "/" + config.Database, RawQuery: "sslmode=disable"}
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword(config.User, config.Password),
+		Host: listener.Addr().String(), Path: "/" + config.Database, RawQuery: "sslmode=disable",
+	}
 	r.dsn = u.String()
 	go r.accept()
 	return r
