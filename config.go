@@ -30,6 +30,9 @@ import (
 //   - yield_periods: pressing periods in a row before a cut (default 2)
 //   - yield_tolerance: how many times its idle latency a write may take before reads
 //     yield (default 1.6)
+//   - yield_fleet: the name of a fleet, whose pools share one limit (default none)
+//   - yield_fleet_limit: that limit; needed with yield_fleet
+//   - yield_fleet_size: how many pools to expect while they cannot be seen (default 1)
 //
 // The parameters stay in the connection string, where the constructors read them; they
 // are not sent to the server. A value that cannot be right is an error here, one that

@@ -44,6 +44,9 @@ func (t *connTracer) TraceConnectStart(ctx context.Context, data pgx.TraceConnec
 func (t *connTracer) TraceConnectEnd(ctx context.Context, data pgx.TraceConnectEndData) {
 	if data.Conn != nil {
 		data.Conn.PgConn().CustomData()[stateKey] = &t.state
+		if m := t.state.pool.monitor; m != nil {
+			m.poolConnected(data.Conn)
+		}
 	}
 	if t.connect != nil {
 		t.connect.TraceConnectEnd(ctx, data)

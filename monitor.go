@@ -1,6 +1,9 @@
 package pgyield
 
 import (
+	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,38 +17,96 @@ import (
 type monitor struct {
 	poller *pressure.Poller
 	limit  *adaptive.Limit
+	fleet  *fleetLimit // nil: a pool by itself
+
+	// awaitsPool: the pool has a BeforeConnect hook, which may bring the credentials. The
+	// monitor does not call it, for a program may count its calls; it starts once the pool
+	// has connected, and connects as the pool last did.
+	awaitsPool bool
+	asPool     atomic.Pointer[pgx.ConnConfig]
+
+	mu      sync.Mutex // guards what follows
+	stopped bool
 }
 
 func newMonitor(p *Pool, s settings) (*monitor, error) {
+	m := &monitor{}
 	polling := s.Pressure
 	polling.Maintain = p.learnFunctions
-	if s.MonitorConfig == nil && polling.BeforeConnect == nil {
-		polling.BeforeConnect = p.config.BeforeConnect // the credentials may come from it
+	if p.config.BeforeConnect != nil && s.MonitorConfig == nil && polling.BeforeConnect == nil {
+		m.awaitsPool = true
+		polling.BeforeConnect = m.connectAsPool
 	}
 	if polling.Logger == nil {
 		polling.Logger = s.Logger
 	}
-	poller, err := pressure.NewPoller(p.monitorConfig(s.MonitorConfig), polling)
+	normal, err := polling.Normalize()
 	if err != nil {
 		return nil, err
 	}
+	if m.fleet, err = newFleet(p, s, normal.Period); err != nil {
+		return nil, err
+	}
+	if m.fleet != nil {
+		polling.Name, polling.NamePrefix = m.fleet.member.Name, m.fleet.member.Prefix()
+	}
+	if m.poller, err = pressure.NewPoller(p.monitorConfig(s.MonitorConfig), polling); err != nil {
+		return nil, err
+	}
+	if err := m.buildLimit(p, s); err != nil {
+		m.poller.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *monitor) buildLimit(p *Pool, s settings) (err error) {
 	options := s.Adaptive
 	options.Pressure = s.Pressure
 	options.Activity = (&activity{pool: p}).take
 	options.Logger = s.Logger
 	options.OnDecision = s.OnDecision
-	limit, err := adaptive.New(p.bulkhead, poller, options)
-	if err != nil {
-		poller.Close()
-		return nil, err
+	var limiter adaptive.Limiter = p.bulkhead
+	var source pressure.Source = m.poller
+	if m.fleet != nil {
+		limiter = m.fleet
+		source = &fleetSource{poller: m.poller, limit: m.fleet}
+		// A poll that waits for its turn is not overdue; the poller keeps the timeout.
+		options.Pressure.Timeout = time.Minute
 	}
-	return &monitor{poller: poller, limit: limit}, nil
+	m.limit, err = adaptive.New(limiter, source, options)
+	return err
 }
 
-func (m *monitor) start() { m.limit.Start() }
+// start starts the monitor; once it was stopped, it stays so.
+func (m *monitor) start() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.stopped {
+		m.limit.Start()
+	}
+}
+
+// poolConnected notes how the pool connected.
+func (m *monitor) poolConnected(conn *pgx.Conn) {
+	if m.awaitsPool {
+		m.asPool.Store(conn.Config())
+		m.start()
+	}
+}
+
+// connectAsPool is the poller's BeforeConnect where the pool has one.
+func (m *monitor) connectAsPool(_ context.Context, c *pgx.ConnConfig) error {
+	*c = *m.asPool.Load().Copy()
+	takeParams(c.RuntimeParams)
+	return nil
+}
 
 // stop ends the loop first: it is the poller's user.
 func (m *monitor) stop() {
+	m.mu.Lock()
+	m.stopped = true
+	m.mu.Unlock()
 	m.limit.Stop()
 	m.poller.Close()
 }

@@ -15,18 +15,28 @@ import (
 
 const monitorApp = "pgyield monitor"
 
-// The monitor connects as the pool does, with what BeforeConnect changes, and untraced.
+// The monitor connects as the pool does, with what BeforeConnect changed, and untraced. A
+// hook that counts its calls sees the pool's alone.
 func TestMonitorConnectsAsThePoolDoes(t *testing.T) {
-	tracer := &fullTracer{}
+	tracer := &theirTracer{}
+	calls := 0
 	s := setup{params: []string{"pool_max_conns=4"}}
 	s.configure = func(c *pgyield.Config) {
 		c.ConnConfig.Tracer = tracer
 		c.BeforeConnect = func(_ context.Context, cc *pgx.ConnConfig) error {
+			calls++
 			cc.User = "rotated"
 			return nil
 		}
 	}
 	s.run(t, func(f *fixture) {
+		time.Sleep(2 * time.Second)
+		if calls != 0 || f.fake.Dials() != 0 {
+			f.Errorf("before the pool connects, %d calls of BeforeConnect and %d dials", calls, f.fake.Dials())
+		}
+		if err := f.Ping(f.ctx); err != nil {
+			f.Error(err)
+		}
 		time.Sleep(2 * time.Second)
 		sessions := f.fake.Sessions()
 		i := slices.IndexFunc(sessions, func(s pgfake.Session) bool { return s.Params["application_name"] == monitorApp })
@@ -36,11 +46,22 @@ func TestMonitorConnectsAsThePoolDoes(t *testing.T) {
 		if got := sessions[i].Params["user"]; got != "rotated" {
 			f.Errorf("the monitor connects as %q, want the user that BeforeConnect sets", got)
 		}
-		if got := tracer.seen(); len(got) != 0 {
-			f.Errorf("the monitor was traced: %q", got)
+		if got := tracer.seen(); !slices.Equal(got, []string{"acquire end", "acquire start", "connect end", "connect start", "release"}) {
+			f.Errorf("traced %q, want the pool's one connection and nothing of the monitor", got)
 		}
-		if got := f.Stat().TotalConns(); got != 0 {
-			f.Errorf("the monitor took %d connections of the pool", got)
+		if got := f.Stat().TotalConns(); got != 1 || calls != 1 {
+			f.Errorf("%d connections and %d calls of BeforeConnect, want the pool's one", got, calls)
+		}
+	})
+}
+
+// Without a hook it connects at once, so that what is normal is known early.
+func TestMonitorStartsAtOnce(t *testing.T) {
+	s := setup{params: []string{"pool_max_conns=4"}}
+	s.run(t, func(f *fixture) {
+		time.Sleep(2 * time.Second)
+		if s := f.ReadStat(); f.fake.Dials() == 0 || s.Polls().Connects == 0 {
+			f.Errorf("%d dials, %d connects, want the monitor's", f.fake.Dials(), s.Polls().Connects)
 		}
 	})
 }

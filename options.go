@@ -34,6 +34,9 @@ type Options struct {
 	// pool's own and must be unset: use the fields below.
 	Adaptive adaptive.Options
 
+	// Fleet makes the pool share one limit with other processes' pools.
+	Fleet FleetOptions
+
 	// FixedLimit keeps the limit where it starts and opens no monitor connection
 	// (`yield_adapt=off`). User functions are then not learned, so that a call of one
 	// is a read unless WritingFunctions names it.
@@ -86,6 +89,9 @@ func resolve(o Options, params map[string]string, maxConns int) (settings, error
 	if err := boundLimits(&o.Bulkhead, maxConns); err != nil {
 		return settings{}, err
 	}
+	if err := o.Fleet.check(o.FixedLimit); err != nil {
+		return settings{}, err
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -105,6 +111,8 @@ func (o *Options) rejectOwned() error {
 		{"Adaptive.OnDecision", o.Adaptive.OnDecision != nil},
 		{"Adaptive.Logger", o.Adaptive.Logger != nil},
 		{"Pressure.Maintain", o.Pressure.Maintain != nil},
+		{"Pressure.Name", o.Pressure.Name != nil},
+		{"Pressure.NamePrefix", o.Pressure.NamePrefix != ""},
 	} {
 		if f.set {
 			return fmt.Errorf("pgyield: Options.%s is set, but belongs to the pool and must be unset", f.name)

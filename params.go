@@ -44,6 +44,11 @@ var params = map[string]param{
 	"yield_window":      duration(1, math.MaxInt64, func(o *Options) *time.Duration { return &o.Bulkhead.Window }),
 	"yield_stall_after": duration(time.Microsecond, math.MaxInt64, func(o *Options) *time.Duration { return &o.Bulkhead.StallAfter }),
 	"yield_busy_stall":  duration(time.Microsecond, math.MaxInt64, func(o *Options) *time.Duration { return &o.Bulkhead.BusyStall }),
+	"yield_fleet": {"a name of 1 to 21 letters, digits, '_', '.' or '-'", func(o *Options, text string) bool {
+		return text != "" && setZero(&o.Fleet.Name, text)
+	}},
+	"yield_fleet_limit": integer(math.MaxInt32, func(o *Options) *int { return &o.Fleet.Limit }),
+	"yield_fleet_size":  integer(math.MaxInt32, func(o *Options) *int { return &o.Fleet.Size }),
 	"yield_period":      duration(10*time.Millisecond, time.Minute, func(o *Options) *time.Duration { return &o.Adaptive.Period }),
 	"yield_tolerance": {"a number from 1.1 to 100", func(o *Options, text string) bool {
 		x, err := strconv.ParseFloat(text, 64)

@@ -154,10 +154,8 @@ func TestConfigParsedByPgxpool(t *testing.T) {
 }
 
 func TestConfigMustBeParsed(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic on a config that ParseConfig did not make")
-		}
-	}()
-	_, _ = pgyield.NewWithConfig(context.Background(), &pgyield.Config{})
+	const want = "config must be created by ParseConfig" // pgxpool's own
+	if got := panics(func() { _, _ = pgyield.NewWithConfig(context.Background(), &pgyield.Config{}) }); got != want {
+		t.Errorf("panic is %v, want %q", got, want)
+	}
 }

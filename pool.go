@@ -58,6 +58,11 @@ func NewWithConfig(ctx context.Context, config *Config) (*Pool, error) {
 // NewWithOptions creates a Pool as [NewWithConfig] does, with options. A wrong option is
 // an error that names it and its bound, before anything was started.
 func NewWithOptions(ctx context.Context, config *Config, options Options) (*Pool, error) {
+	if config.ConnConfig == nil || config.MaxConns < 1 {
+		// pgxpool panics, or tells what is wrong, in its own words.
+		_, err := pgxpool.NewWithConfig(ctx, config)
+		return nil, err
+	}
 	given, err := paramsOf(config)
 	if err != nil {
 		return nil, err
@@ -82,7 +87,7 @@ func NewWithOptions(ctx context.Context, config *Config, options Options) (*Pool
 	if p.inner, err = pgxpool.NewWithConfig(ctx, p.innerConfig()); err != nil {
 		return nil, err
 	}
-	if p.monitor != nil {
+	if p.monitor != nil && !p.monitor.awaitsPool {
 		p.monitor.start()
 	}
 	return p, nil

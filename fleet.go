@@ -1,0 +1,170 @@
+package pgyield
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/pgyield/pgyield/bulkhead"
+	"github.com/pgyield/pgyield/fleet"
+	"github.com/pgyield/pgyield/pressure"
+)
+
+// FleetOptions make a pool share one read limit with other processes' pools on the same
+// server: see package fleet. The zero value is a pool by itself.
+type FleetOptions struct {
+	// Name is the fleet's (`yield_fleet`): pools with the same name share one limit. 1 to
+	// 21 letters and digits of ASCII, '_', '.', '-'.
+	Name string
+	// Limit is how much cost all its pools together may run (`yield_fleet_limit`). It
+	// should be the same for all. At least 1.
+	Limit int
+	// Size is how many pools to expect where they cannot be seen (`yield_fleet_size`):
+	// behind a bouncer that shares the monitor's session, or before the first poll
+	// succeeds. The pool then keeps to Limit / Size. Default 1.
+	Size int
+	// Lease is how long a pool that is not heard of keeps its share. Default 5 s.
+	Lease time.Duration
+	// PollRate is how many polls a second the server sees from the whole fleet at most.
+	// Default 20.
+	PollRate float64
+	// Strict keeps the pool to its share, without slack: see [fleet.Options].
+	Strict bool
+}
+
+// check refuses what could not work; the rest is for package fleet to check.
+func (o FleetOptions) check(fixed bool) error {
+	switch {
+	case o.Name == "" && o != (FleetOptions{}):
+		return errors.New("pgyield: Options.Fleet.Name (yield_fleet) is empty, must be set where other fleet options are")
+	case o.Name == "":
+		return nil
+	case fixed:
+		return fmt.Errorf("pgyield: Options.Fleet.Name (yield_fleet) is %q, must be empty with FixedLimit (yield_adapt=off): the monitor carries the fleet", o.Name)
+	case o.Limit < 1 || o.Limit > fleet.MaxLimit:
+		return fmt.Errorf("pgyield: Options.Fleet.Limit (yield_fleet_limit) is %d, must be from 1 to %d", o.Limit, fleet.MaxLimit)
+	}
+	return nil
+}
+
+// fleetLimit stands between the bulkhead and the adaptive limit of a pool in a fleet. It
+// keeps apart what the fleet gives the pool (the ceiling) and what pressure lets it use
+// (allowed), so that a ceiling that falls and rises again with the others' demand takes
+// the limit with it at once, and undoes no cut.
+type fleetLimit struct {
+	bulkhead *bulkhead.Bulkhead
+	member   *fleet.Member
+	floor    int
+
+	mu      sync.Mutex // guards the fields below; taken before the bulkhead's own
+	allowed int        // math.MaxInt: pressure holds nothing back
+	ceiling int
+}
+
+// newFleet returns the pool's part in its fleet, nil when it is in none. Until the first
+// poll the pool may run one read.
+func newFleet(p *Pool, s settings, period time.Duration) (*fleetLimit, error) {
+	o := s.Fleet
+	if o.Name == "" {
+		return nil, nil
+	}
+	l := &fleetLimit{bulkhead: p.bulkhead, floor: s.Bulkhead.Floor, allowed: math.MaxInt}
+	member, err := fleet.New(fleet.Options{
+		Name: o.Name, Limit: o.Limit, Most: s.Bulkhead.Ceiling, Size: o.Size, Lease: o.Lease,
+		Period: period, PollRate: o.PollRate, Strict: o.Strict,
+		Load: (&fleetLoad{bulkhead: p.bulkhead}).take, Logger: s.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.member = member
+	l.follow(time.Now())
+	return l, nil
+}
+
+// follow moves the bounds to what the fleet gives now.
+func (l *fleetLimit) follow(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// The bulkhead has no limit of 0: a pool of a crowd that waits for its turn runs one.
+	l.ceiling = max(1, l.member.Ceiling(now))
+	// 1 <= floor <= ceiling: it cannot fail.
+	_ = l.bulkhead.SetBounds(min(l.floor, l.ceiling), l.ceiling, l.ceiling)
+	l.bulkhead.SetLimit(min(l.allowed, l.ceiling))
+}
+
+// Limit, SetLimit, EndPeriod and Bounds make it an [adaptive.Limiter].
+func (l *fleetLimit) Limit() int { return l.bulkhead.Limit() }
+
+// SetLimit takes what pressure allows. A limit that has climbed to the ceiling is held
+// back by nothing but the fleet.
+func (l *fleetLimit) SetLimit(limit int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.allowed = limit; limit >= l.ceiling {
+		l.allowed = math.MaxInt
+	}
+	l.bulkhead.SetLimit(min(limit, l.ceiling))
+}
+
+func (l *fleetLimit) EndPeriod() (contended bool) {
+	l.follow(time.Now()) // it changes with time too, where polls fail
+	return l.bulkhead.EndPeriod()
+}
+
+func (l *fleetLimit) Bounds() (floor, start, ceiling int) { return l.bulkhead.Bounds() }
+
+// fleetSource is a poller that paces itself by the size of the fleet, and tells the
+// member what each poll saw.
+type fleetSource struct {
+	poller *pressure.Poller
+	limit  *fleetLimit
+	due    time.Time // used by the one Sample in flight
+}
+
+// maxFleetPause is the longest a poll is put off, within what the adaptive limit waits for
+// an answer.
+const maxFleetPause = 50 * time.Second
+
+// Sample waits until the fleet's turn of polls has come to this pool, and polls.
+func (s *fleetSource) Sample(ctx context.Context) (pressure.Sample, error) {
+	pause := time.NewTimer(time.Until(s.due))
+	defer pause.Stop()
+	select {
+	case <-ctx.Done():
+		return pressure.Sample{}, fmt.Errorf("pgyield: polling for write pressure: %w", ctx.Err())
+	case <-pause.C:
+	}
+	sample, err := s.poller.Sample(ctx)
+	now := time.Now()
+	if err == nil {
+		s.limit.member.Observe(now, fleet.View{Names: sample.Names, ServerTime: sample.ServerTime})
+		s.limit.follow(now)
+	}
+	every := min(s.limit.member.PollEvery(), maxFleetPause)
+	s.due = now.Add(time.Duration(float64(every) * (0.95 + 0.1*rand.Float64()))) //nolint:gosec // jitter
+	return sample, err
+}
+
+// fleetLoad tells the member what the bulkhead does.
+type fleetLoad struct {
+	bulkhead *bulkhead.Bulkhead
+	last     bulkhead.Stat
+	at       time.Time
+}
+
+// take is called once a poll, by the one poll in flight.
+func (l *fleetLoad) take() fleet.Load {
+	s, now := l.bulkhead.Stat(), time.Now()
+	load := fleet.Load{Running: s.Running, Waiting: s.Waiting}
+	if done := s.Released - l.last.Released; done > 0 && !l.at.IsZero() {
+		held := (s.HeldTime - l.last.HeldTime) / time.Duration(done) //nolint:gosec // a count of reads
+		load.Unmet = fleet.Unmet(int(s.Refused-l.last.Refused), held, now.Sub(l.at))
+	}
+	l.last, l.at = s, now
+	return load
+}
