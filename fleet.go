@@ -36,6 +36,10 @@ type FleetOptions struct {
 	Strict bool
 }
 
+// fleetPeriod is how often the monitor of a small fleet's pool polls by default: more often
+// than pressure alone needs, since demand moves faster.
+const fleetPeriod = 250 * time.Millisecond
+
 // check refuses what could not work; the rest is for package fleet to check.
 func (o FleetOptions) check(fixed bool) error {
 	switch {
@@ -101,12 +105,18 @@ func (l *fleetLimit) follow(now time.Time) {
 func (l *fleetLimit) Limit() int { return l.bulkhead.Limit() }
 
 // SetLimit takes what pressure allows. A limit that has climbed to the ceiling is held
-// back by nothing but the fleet.
+// back by nothing but the fleet; one that the ceiling alone has lowered to there has not
+// climbed.
 func (l *fleetLimit) SetLimit(limit int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.allowed = limit; limit >= l.ceiling {
+	switch current := l.bulkhead.Limit(); {
+	case limit == current:
+		return
+	case limit > current && limit >= l.ceiling:
 		l.allowed = math.MaxInt
+	default:
+		l.allowed = limit
 	}
 	l.bulkhead.SetLimit(min(limit, l.ceiling))
 }

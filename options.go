@@ -92,6 +92,9 @@ func resolve(o Options, params map[string]string, maxConns int) (settings, error
 	if err := o.Fleet.check(o.FixedLimit); err != nil {
 		return settings{}, err
 	}
+	if o.Fleet.Name != "" && o.Pressure.Period == 0 {
+		o.Pressure.Period = fleetPeriod
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -1,0 +1,23 @@
+package pgyield
+
+import (
+	"math"
+	"testing"
+
+	"github.com/pgyield/pgyield/bulkhead"
+	"github.com/pgyield/pgyield/fleet"
+)
+
+// NewFleetLimit returns the limit of a pool with that ceiling of its own, and its member.
+func NewFleetLimit(t *testing.T, ceiling int, options fleet.Options) (*fleetLimit, *fleet.Member) {
+	b, err := bulkhead.New(bulkhead.Options{Ceiling: ceiling})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &fleetLimit{bulkhead: b, floor: 1, allowed: math.MaxInt}
+	options.Load, options.Most = (&fleetLoad{bulkhead: b}).take, ceiling
+	if l.member, err = fleet.New(options); err != nil {
+		t.Fatal(err)
+	}
+	return l, l.member
+}

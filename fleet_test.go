@@ -1,0 +1,86 @@
+package pgyield_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pgyield/pgyield"
+	"github.com/pgyield/pgyield/adaptive"
+	"github.com/pgyield/pgyield/fleet"
+)
+
+func TestFleetOptions(t *testing.T) {
+	const base = "host=db user=u pool_max_conns=10 "
+	for _, c := range []struct {
+		params  string
+		options pgyield.Options
+		want    string
+	}{
+		{"yield_fleet=shop", pgyield.Options{}, "Fleet.Limit (yield_fleet_limit) is 0"},
+		{"yield_fleet_limit=5", pgyield.Options{}, "Fleet.Name (yield_fleet) is empty"},
+		{"yield_fleet=shop yield_fleet_limit=5 yield_adapt=off", pgyield.Options{}, "yield_adapt=off"},
+		{"yield_fleet=a:b yield_fleet_limit=5", pgyield.Options{}, `Name is "a:b"`},
+		{"", pgyield.Options{Fleet: pgyield.FleetOptions{Name: "shop", Limit: -1}}, "yield_fleet_limit) is -1"},
+		{"", pgyield.Options{Fleet: pgyield.FleetOptions{Name: "shop", Limit: 5, Lease: time.Millisecond}}, "Lease is 1ms"},
+		{"", pgyield.Options{Fleet: pgyield.FleetOptions{Name: "shop", Limit: 5, PollRate: -1}}, "PollRate is -1"},
+	} {
+		config, err := pgyield.ParseConfig(base + c.params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool, err := pgyield.NewWithOptions(t.Context(), config, c.options)
+		if err == nil {
+			pool.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %+v: %v, want %q", c.params, c.options.Fleet, err, c.want)
+		}
+	}
+}
+
+// TestFleetLimit keeps apart what the fleet gives and what pressure allows.
+func TestFleetLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, member := pgyield.NewFleetLimit(t, 16, fleet.Options{Name: "shop", Limit: 12})
+		var limiter adaptive.Limiter = l
+		want := func(what string, limit, ceiling int) {
+			t.Helper()
+			limiter.EndPeriod()
+			if floor, start, got := limiter.Bounds(); limiter.Limit() != limit || got != ceiling || start != ceiling || floor != 1 {
+				t.Errorf("%s: limit %d, floor %d, start %d, ceiling %d; want a limit of %d and a ceiling of %d", what, limiter.Limit(), floor, start, got, limit, ceiling)
+			}
+		}
+		see := func(names ...string) {
+			member.Name()
+			member.Observe(time.Now(), fleet.View{Names: names})
+		}
+		hungry := func(beat string) string { return member.Prefix() + "0a1b2c3d:" + beat + ":6:9:c:6" }
+		want("before the first poll", 1, 1)
+		see()
+		want("alone", 12, 12)
+		limiter.SetLimit(6)
+		want("cut", 6, 12)
+		for _, beat := range []string{"1", "2", "3"} {
+			see(hungry(beat))
+		}
+		want("another one came, with all the demand", 1, 1)
+		limiter.SetLimit(1) // a cut that can cut no more
+		see()
+		want("it left: the cut stays", 6, 12)
+		limiter.SetLimit(7)
+		want("climbs", 7, 12)
+		for limit := 8; limit <= 12; limit++ {
+			limiter.SetLimit(limit)
+		}
+		for _, beat := range []string{"4", "5", "6"} {
+			see(hungry(beat))
+		}
+		want("climbed to the ceiling, it follows it", 1, 1)
+		see()
+		want("and back", 12, 12)
+		time.Sleep(time.Minute)
+		want("polls fail: the limit over the last known size", 12, 12)
+	})
+}
