@@ -9,7 +9,7 @@ import (
 
 func TestAllocations(t *testing.T) {
 	if raceDetector {
-		t.Skip("the race detector allocates, and makes sync.Pool forget")
+		t.Skip("not applicable: the race detector allocates, and makes sync.Pool forget")
 	}
 	b := mustNew(t, Options{Limit: 1})
 	ctx := t.Context()

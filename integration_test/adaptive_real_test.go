@@ -12,59 +12,6 @@ import (
 	"github.com/pgyield/pgyield/pressure"
 )
 
-// TestAdaptiveFollowsPressure overloads a real server with greedy reads, first with
-// a fixed limit, then with one that moves, and looks at what becomes of writes, and
-// of the limit when the pressure is gone.
-func TestAdaptiveFollowsPressure(t *testing.T) {
-	dsn := newDatabase(t)
-	l := newMixedLoad(t, dsn, newReadGate(1, 16))
-	limit, path := l.adapt(dsn, adaptive.Options{})
-	l.write(200)
-	l.measure(2 * time.Second)
-	idle := l.measure(4 * time.Second)
-	t.Logf("idle:       %v", idle)
-
-	limit.Stop()
-	l.read(16)
-	l.measure(2 * time.Second)
-	raw := l.measure(6 * time.Second)
-	t.Logf("fixed, 6 s: %v", raw)
-	if raw.p95 < 3*idle.p95 {
-		t.Skipf("other work keeps this machine too busy to overload it: writes take %v without reads, %v beside them", idle.p95, raw.p95)
-	}
-	l.gate.SetLimit(0) // the reads that run end
-	for l.activity().Running > 0 {
-		time.Sleep(50 * time.Millisecond)
-	}
-	l.gate.SetLimit(16)
-
-	path.begin()
-	limit.Start()
-	onset := l.measure(5 * time.Second)
-	t.Logf("onset, 5 s: %v", onset)
-	path.mu.Lock()
-	path.all = nil
-	path.mu.Unlock()
-	held := l.measure(12 * time.Second)
-	t.Logf("held, 12 s: %v", held)
-	t.Logf("the limit:\n%v", path)
-	if share := path.share(func(d adaptive.Decision) bool { return d.To <= 8 }); share < 0.8 {
-		t.Errorf("under overload the limit is at half its start or less %.2f of the time", share)
-	}
-	if held.p95 >= raw.p95 || held.p50 >= raw.p50 {
-		t.Errorf("writes: %v with a limit that moves, %v with a fixed one", held, raw)
-	}
-
-	path.begin()
-	l.rate.Store(0)
-	for deadline := time.Now().Add(10 * time.Second); l.gate.Limit() < 16 && time.Now().Before(deadline); {
-		time.Sleep(50 * time.Millisecond)
-	}
-	if n := l.gate.Limit(); n != 16 {
-		t.Errorf("10 s after the last write the limit is %d:\n%v", n, path)
-	}
-}
-
 // TestPressureOfAnExhaustedPool: reads that cost the server nothing hold the
 // program's connections. No signal of the server shows it; own writes do.
 func TestPressureOfAnExhaustedPool(t *testing.T) {
@@ -229,28 +176,4 @@ func (l *mixedLoad) openBulk() {
 			return l.ctx.Err()
 		})
 	})
-}
-
-// TestAdaptiveGivesBackWhatDidNotHelp: reads that sleep contend at a low limit while
-// writers fight over one row. They are not to blame, and keep half their limit.
-func TestAdaptiveGivesBackWhatDidNotHelp(t *testing.T) {
-	dsn := newDatabase(t)
-	l := newMixedLoad(t, dsn, newReadGate(1, 4))
-	sleep := "select pg_sleep(0.3)"
-	l.readSQL.Store(&sleep)
-	_, path := l.adapt(dsn, adaptive.Options{})
-	l.write(100)
-	l.measure(4 * time.Second)
-	path.begin()
-	l.read(16)
-	l.hotRow(8)
-	l.measure(15 * time.Second)
-	t.Logf("the first 15 s:\n%v", path)
-	path.begin()
-	l.measure(25 * time.Second)
-	share := path.share(func(d adaptive.Decision) bool { return d.To >= 2 })
-	t.Logf("at half its start or more %.2f of the time:\n%v", share, path)
-	if share < 0.8 {
-		t.Errorf("at half its start or more only %.2f of the time", share)
-	}
 }

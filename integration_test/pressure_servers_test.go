@@ -207,7 +207,7 @@ func TestPressureFrozenServer(t *testing.T) {
 func TestPressurePollBehindALock(t *testing.T) {
 	server := pgtest.New(t, pgtest.Options{Way: pgtest.Local})
 	if server.Version() < 140000 || server.Version() >= 180000 {
-		t.Skip("this version reads no view that can be locked")
+		t.Skip("not applicable: this version reads no view that can be locked")
 	}
 	dsn := server.DSN()
 	holder := connectTo(t, dsn)
