@@ -91,12 +91,21 @@ func (l *lease) sendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	l.skipTiming()
 	br := l.conn.SendBatch(ctx, l.idleCallbacks(b))
 	sent = true
-	if tx := br.Tx(); tx != nil {
+	if br.Tx() != nil {
 		l.hold()
-		return &batch{br: br, lease: l.held(), tx: &readTx{tx: tx, lease: *l}}
 	}
+	return l.results(br)
+}
+
+// results wraps the results of a batch. Where it began a transaction, that one ends the
+// lease.
+func (l *lease) results(br pgx.BatchResults) *batch {
 	l.permit.Idle()
-	return &batch{br: br, lease: *l}
+	tx := br.Tx()
+	if tx == nil {
+		return &batch{br: br, lease: *l}
+	}
+	return &batch{br: br, lease: l.held(), tx: &readTx{tx: tx, lease: *l}}
 }
 
 // batch are the results of a batch that holds a permit.

@@ -329,3 +329,28 @@ func TestCallersAndCost(t *testing.T) {
 		c.Release()
 	})
 }
+
+// A batch may begin a transaction on an acquired connection, too.
+func TestBatchTransactionOnAReadConn(t *testing.T) {
+	fixed("1").run(t, func(f *fixture) {
+		c, err := f.AcquireRead(f.ctx)
+		if err != nil {
+			f.Fatal(err)
+		}
+		defer c.Release()
+		b := &pgx.Batch{}
+		b.BeginTx(pgx.TxOptions{AccessMode: pgx.ReadOnly})
+		b.Queue(read)
+		br := c.SendBatch(f.ctx, b)
+		tx := br.Tx()
+		if tx == nil {
+			f.Fatal("no transaction")
+		}
+		if err := errors.Join(br.Close(), second(tx.Exec(f.ctx, read)), tx.Commit(f.ctx)); err != nil {
+			f.Error(err)
+		}
+		if got := f.ReadStat().Running(); got != 1 {
+			f.Errorf("%d run after the transaction's end, want the connection's 1", got)
+		}
+	})
+}

@@ -50,7 +50,7 @@ func (c *ReadConn) Exec(ctx context.Context, sql string, args ...any) (pgconn.Co
 // SendBatch sends b on the connection.
 func (c *ReadConn) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	l := c.lease.held()
-	return &batch{br: c.conn.SendBatch(ctx, l.idleCallbacks(b)), lease: l}
+	return l.results(c.conn.SendBatch(ctx, l.idleCallbacks(b)))
 }
 
 // Begin starts a transaction on the connection.

@@ -108,7 +108,7 @@ func (t *readTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row 
 
 func (t *readTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	l := t.lease.held()
-	return &batch{br: t.tx.SendBatch(ctx, l.idleCallbacks(b)), lease: l}
+	return l.results(t.tx.SendBatch(ctx, l.idleCallbacks(b)))
 }
 
 func (t *readTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
