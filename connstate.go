@@ -55,6 +55,26 @@ func (s *connState) acquired(wait time.Duration) {
 	*s = connState{pool: s.pool, wait: wait}
 }
 
+// skipped reports whether the statement that starts is a read of the pool's.
+func (s *connState) skipped() bool {
+	skip := s.skip
+	s.skip = false
+	return skip
+}
+
+// startWrite notes that a write call of the pool has its connection.
+func (s *connState) startWrite(w *write) {
+	s.acquired(0)
+	at := w.reach()
+	switch {
+	case !w.counts:
+	case w.kind == writeBegin:
+		s.start(timedBegin, at)
+	default:
+		s.start(timedDML, at)
+	}
+}
+
 // start notes that a statement starts which counts from at on.
 func (s *connState) start(kind timed, at time.Duration) {
 	s.timed, s.started = kind, at

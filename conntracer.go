@@ -12,7 +12,11 @@ import (
 // calls, in transactions, on acquired connections), learns what prepared names stand
 // for, tells when a held read is in the driver, and passes everything on to the
 // caller's tracer.
+//
+// A connection that the caller makes from the config of one of the pool's has the same
+// tracer. For such a one it only passes on: the state belongs to conn.
 type connTracer struct {
+	conn  *pgx.Conn // set before anyone else has the connection, and never again
 	state connState
 
 	query   pgx.QueryTracer
@@ -42,7 +46,8 @@ func (t *connTracer) TraceConnectStart(ctx context.Context, data pgx.TraceConnec
 }
 
 func (t *connTracer) TraceConnectEnd(ctx context.Context, data pgx.TraceConnectEndData) {
-	if data.Conn != nil {
+	if data.Conn != nil && t.conn == nil {
+		t.conn = data.Conn
 		data.Conn.PgConn().CustomData()[stateKey] = &t.state
 		if m := t.state.pool.monitor; m != nil {
 			m.poolConnected(data.Conn)
@@ -53,14 +58,31 @@ func (t *connTracer) TraceConnectEnd(ctx context.Context, data pgx.TraceConnectE
 	}
 }
 
+// enter notes that a call of the driver begins, and returns the state, nil where conn
+// is not the pool's.
+func (t *connTracer) enter(conn *pgx.Conn) *connState {
+	if conn != t.conn {
+		return nil
+	}
+	t.state.permit.Busy()
+	t.state.settle()
+	return &t.state
+}
+
+// leave notes that the call has ended: what the caller's tracer does next is the
+// caller's time.
+func (t *connTracer) leave(conn *pgx.Conn, err error) {
+	if conn == t.conn {
+		t.state.finish(conn, err)
+		t.state.permit.Idle()
+	}
+}
+
 func (t *connTracer) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	s := &t.state
-	s.permit.Busy()
-	s.settle()
-	if s.skip {
-		s.skip = false
+	if s := t.enter(conn); s == nil || s.skipped() {
+		// Not ours to time.
 	} else if w, ok := ctx.Value(writeKey{}).(*write); ok && w.begun(data.SQL) {
-		t.startWrite(w)
+		s.startWrite(w)
 	} else {
 		s.startText(conn, data.SQL)
 	}
@@ -70,35 +92,18 @@ func (t *connTracer) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data p
 	return t.query.TraceQueryStart(ctx, conn, data)
 }
 
-// startWrite notes that a write call of the pool has its connection.
-func (t *connTracer) startWrite(w *write) {
-	t.state.acquired(0)
-	at := w.reach()
-	switch {
-	case !w.counts:
-	case w.kind == writeBegin:
-		t.state.start(timedBegin, at)
-	default:
-		t.state.start(timedDML, at)
-	}
-}
-
 func (t *connTracer) TraceQueryEnd(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryEndData) {
-	t.state.finish(conn, data.Err)
+	t.leave(conn, data.Err)
 	if t.query != nil {
 		t.query.TraceQueryEnd(ctx, conn, data)
 	}
-	t.state.permit.Idle()
 }
 
 func (t *connTracer) TraceBatchStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
-	s := &t.state
-	s.permit.Busy()
-	s.settle()
-	if s.skip {
-		s.skip = false
+	if s := t.enter(conn); s == nil || s.skipped() {
+		// Not ours to time.
 	} else if w, ok := ctx.Value(writeKey{}).(*write); ok && w.kind == writeBatch && w.batch == data.Batch && !w.started {
-		t.startWrite(w)
+		s.startWrite(w)
 	} else {
 		s.startBatch(conn, data.Batch)
 	}
@@ -125,19 +130,17 @@ func (t *connTracer) TraceBatchQuery(ctx context.Context, conn *pgx.Conn, data p
 }
 
 func (t *connTracer) TraceBatchEnd(ctx context.Context, conn *pgx.Conn, data pgx.TraceBatchEndData) {
-	t.state.finish(conn, data.Err)
+	t.leave(conn, data.Err)
 	if t.batch != nil {
 		t.batch.TraceBatchEnd(ctx, conn, data)
 	}
-	t.state.permit.Idle()
 }
 
 func (t *connTracer) TraceCopyFromStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceCopyFromStartData) context.Context {
-	s := &t.state
-	s.permit.Busy()
-	s.settle()
-	if w, ok := ctx.Value(writeKey{}).(*write); ok && w.kind == writeCopy && !w.started {
-		t.startWrite(w)
+	if s := t.enter(conn); s == nil {
+		// Not ours to time.
+	} else if w, ok := ctx.Value(writeKey{}).(*write); ok && w.kind == writeCopy && !w.started {
+		s.startWrite(w)
 	} else {
 		s.start(timedDML, sinceStart())
 	}
@@ -148,15 +151,16 @@ func (t *connTracer) TraceCopyFromStart(ctx context.Context, conn *pgx.Conn, dat
 }
 
 func (t *connTracer) TraceCopyFromEnd(ctx context.Context, conn *pgx.Conn, data pgx.TraceCopyFromEndData) {
-	t.state.finish(conn, data.Err)
+	t.leave(conn, data.Err)
 	if t.copy != nil {
 		t.copy.TraceCopyFromEnd(ctx, conn, data)
 	}
-	t.state.permit.Idle()
 }
 
 func (t *connTracer) TracePrepareStart(ctx context.Context, conn *pgx.Conn, data pgx.TracePrepareStartData) context.Context {
-	t.preparing.name, t.preparing.sql = data.Name, data.SQL
+	if conn == t.conn {
+		t.preparing.name, t.preparing.sql = data.Name, data.SQL
+	}
 	if t.prepare == nil {
 		return ctx
 	}
@@ -164,7 +168,7 @@ func (t *connTracer) TracePrepareStart(ctx context.Context, conn *pgx.Conn, data
 }
 
 func (t *connTracer) TracePrepareEnd(ctx context.Context, conn *pgx.Conn, data pgx.TracePrepareEndData) {
-	if data.Err == nil {
+	if conn == t.conn && data.Err == nil {
 		t.state.pool.prepared.learn(t.preparing.name, t.preparing.sql)
 	}
 	if t.prepare != nil {

@@ -28,14 +28,28 @@ func (c *permitContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
+// hookContext is the context of a call without what the pool put into it: a hook's
+// statements are not the call's, and pgxpool may run the hook on when the call has
+// given up and its own state is done with.
+type hookContext struct{ context.Context }
+
+func (c hookContext) Value(key any) any {
+	switch key.(type) {
+	case permitKey, writeKey:
+		return nil
+	default:
+		return c.Context.Value(key)
+	}
+}
+
 // inCaller runs f, a hook of the caller's, as the caller's time: a read in it must not
 // wait for the read that it runs for.
-func inCaller[T any](ctx context.Context, f func() T) T {
+func inCaller[T any](ctx context.Context, f func(context.Context) T) T {
 	if c, ok := ctx.Value(permitKey{}).(*permitContext); ok {
 		c.permit.Idle()
 		defer c.permit.Busy()
 	}
-	return f()
+	return f(hookContext{ctx})
 }
 
 // innerConfig returns the config that pgxpool runs with: the caller's, with our tracer
@@ -60,7 +74,7 @@ func (p *Pool) wrapConnect(c *Config) {
 	c.BeforeConnect = func(ctx context.Context, connConfig *pgx.ConnConfig) error {
 		connConfig.Tracer = tracer
 		if before != nil {
-			if err := inCaller(ctx, func() error { return before(ctx, connConfig) }); err != nil {
+			if err := inCaller(ctx, func(ctx context.Context) error { return before(ctx, connConfig) }); err != nil {
 				return err
 			}
 		}
@@ -69,7 +83,7 @@ func (p *Pool) wrapConnect(c *Config) {
 	}
 	if after := c.AfterConnect; after != nil {
 		c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-			return inCaller(ctx, func() error { return after(ctx, conn) })
+			return inCaller(ctx, func(ctx context.Context) error { return after(ctx, conn) })
 		}
 	}
 }
@@ -77,18 +91,18 @@ func (p *Pool) wrapConnect(c *Config) {
 func (p *Pool) wrapAcquire(c *Config) {
 	if prepare := c.PrepareConn; prepare != nil {
 		c.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (ok bool, err error) {
-			ok = inCaller(ctx, func() bool { ok, err = prepare(ctx, conn); return ok })
+			ok = inCaller(ctx, func(ctx context.Context) bool { ok, err = prepare(ctx, conn); return ok })
 			return ok, err
 		}
 	}
 	if before := c.BeforeAcquire; before != nil {
 		c.BeforeAcquire = func(ctx context.Context, conn *pgx.Conn) bool {
-			return inCaller(ctx, func() bool { return before(ctx, conn) })
+			return inCaller(ctx, func(ctx context.Context) bool { return before(ctx, conn) })
 		}
 	}
 	if should := c.ShouldPing; should != nil {
 		c.ShouldPing = func(ctx context.Context, params ShouldPingParams) bool {
-			return inCaller(ctx, func() bool { return should(ctx, params) })
+			return inCaller(ctx, func(ctx context.Context) bool { return should(ctx, params) })
 		}
 	}
 }
