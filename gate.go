@@ -111,8 +111,8 @@ func (p *Pool) giveBack(conn *Conn, permit bulkhead.Permit) {
 	pgConn := conn.Conn().PgConn()
 	doomed := pgConn.IsClosed() || pgConn.IsBusy() || pgConn.TxStatus() != 'I'
 	if !doomed && !p.afterReleases {
+		defer permit.Release() // also when a tracer of the caller's panics
 		conn.Release()
-		permit.Release()
 		return
 	}
 	permit.Busy()

@@ -17,8 +17,8 @@ type rows struct {
 
 func (r *rows) Close() {
 	r.lease.permit.Busy()
+	defer r.lease.end() // also when a tracer of the caller's panics
 	r.r.Close()
-	r.lease.end()
 }
 
 func (r *rows) Next() bool {
