@@ -30,7 +30,7 @@ type connState struct {
 	dirty   bool          // the open transaction holds DML
 
 	permit bulkhead.Permit // of a read-only transaction or ReadConn on this connection
-	kept   chan struct{}   // closed once AfterRelease has kept the connection; see giveBack
+	kept   chan<- bool     // gets what AfterRelease says of the connection; see giveBack
 }
 
 // timed says what a running statement counts as in the own-write signal.

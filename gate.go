@@ -2,8 +2,10 @@ package pgyield
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgyield/pgyield/bulkhead"
 	"github.com/pgyield/pgyield/intent"
@@ -116,17 +118,37 @@ func (p *Pool) giveBack(conn *Conn, permit bulkhead.Permit) {
 		return
 	}
 	permit.Busy()
-	var kept chan struct{}
+	var kept chan bool
 	if !doomed {
-		kept = make(chan struct{})
+		kept = make(chan bool, 1)
 		stateOf(conn.Conn()).kept = kept
 	}
 	p.cleanups.Go(func() {
 		defer permit.Release()
-		select {
-		case <-kept: // AfterRelease has approved of the connection
-		case <-pgConn.CleanupDone():
-		}
+		awaitReturn(pgConn, kept)
 	})
 	conn.Release()
+}
+
+// longestCleanup is how long pgxpool waits for a connection's clean-up. One whose socket
+// the caller has hijacked is never cleaned up.
+const longestCleanup = 15 * time.Second
+
+// awaitReturn returns when a released connection no longer fills a slot of the pool.
+// kept tells what the AfterRelease hook said, where it decides.
+func awaitReturn(pgConn *pgconn.PgConn, kept <-chan bool) {
+	if kept != nil {
+		select {
+		case stays := <-kept:
+			if stays {
+				return
+			}
+		case <-pgConn.CleanupDone(): // its lifetime was over, so that no hook was asked
+			return
+		}
+	}
+	select {
+	case <-pgConn.CleanupDone():
+	case <-time.After(longestCleanup):
+	}
 }

@@ -107,20 +107,18 @@ func (p *Pool) wrapAcquire(c *Config) {
 	}
 }
 
-// releaseAfter runs the caller's AfterRelease hook on a connection, and then lets go of
-// the permit that waits for it, if one does: see giveBack. pgx puts the connection back
-// right after; later than here it cannot be seen.
+// releaseAfter runs the caller's AfterRelease hook on a connection, and then tells the
+// permit that waits for it, if one does: see giveBack. pgx puts the connection back right
+// after; later than here it cannot be seen.
 func releaseAfter(conn *pgx.Conn, after func(*pgx.Conn) bool) bool {
 	s := stateOf(conn)
 	kept := s.kept
 	s.kept = nil
-	if !after(conn) {
-		return false
-	}
+	stays := after(conn)
 	if kept != nil {
-		close(kept)
+		kept <- stays
 	}
-	return true
+	return stays
 }
 
 // idleRewriter marks a read's holder idle while a rewriter of the caller's runs.

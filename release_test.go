@@ -414,3 +414,50 @@ func TestPermitFollowsAfterRelease(t *testing.T) {
 		})
 	}
 }
+
+// A connection whose socket was taken over is never cleaned up. pgxpool waits for that as
+// long as for any other; so do the permit and Close, with and without a hook that decides.
+func TestPermitOfAHijackedSocket(t *testing.T) {
+	for name, configure := range map[string]func(*pgyield.Config, func(*pgx.Conn)){
+		"by the reader": func(*pgyield.Config, func(*pgx.Conn)) {},
+		"by the reader, with AfterRelease": func(c *pgyield.Config, _ func(*pgx.Conn)) {
+			c.AfterRelease = func(*pgx.Conn) bool { return true }
+		},
+		"by AfterRelease": func(c *pgyield.Config, hijack func(*pgx.Conn)) {
+			c.AfterRelease = func(conn *pgx.Conn) bool { hijack(conn); return false }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hijacked := false
+			hijack := func(conn *pgx.Conn) {
+				if hijacked {
+					return
+				}
+				hijacked = true
+				socket, err := conn.PgConn().Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = socket.Conn.Close()
+			}
+			s := fixed("1")
+			s.configure = func(c *pgyield.Config) { configure(c, hijack) }
+			s.run(t, func(f *fixture) {
+				c, err := f.AcquireRead(f.ctx)
+				if err != nil {
+					f.Fatal(err)
+				}
+				if f.Config().AfterRelease == nil || name == "by the reader, with AfterRelease" {
+					hijack(c.Conn())
+				}
+				c.Release()
+				time.Sleep(20 * time.Second)
+				if got := f.Stat().TotalConns(); got != 0 {
+					f.Errorf("pgxpool still has %d connections", got)
+				}
+				f.wholeLimitUsable()
+			})
+		})
+	}
+}
