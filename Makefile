@@ -9,6 +9,7 @@ VERSIONS  ?= 13 15 17 18
 FUZZTIME  ?= 30s
 BENCH     ?= .
 BENCHTIME ?= 1s
+ROUNDS    ?= 10
 
 MODULES := . cmd/pgyield integration_test pgtest
 # The packages whose tests do not measure latencies: they may run side by side.
@@ -65,9 +66,14 @@ lint: bin/golangci-lint ## golangci-lint, in every module
 	@for module in $(MODULES); do echo "lint $$module"; (cd $$module && $(CURDIR)/bin/golangci-lint run ./...); done
 
 .PHONY: bench
-bench: ## all benchmarks, each beside its baseline
-	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $(PACKAGES)
-	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -p 1 -timeout 60m ./integration_test/...
+bench: bin/ratios ## all benchmarks, each beside its baseline; raw, for benchstat, in build/bench.txt
+	mkdir -p build && rm -f build/bench.txt
+	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $(PACKAGES) | tee -a build/bench.txt
+	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 60m ./integration_test | tee -a build/bench.txt
+	go test -c -o build/peers.test ./integration_test/peers
+	bin/ratios -rounds $(ROUNDS) -o build/bench.txt \
+		build/peers.test -test.run '^$$' -test.bench '$(BENCH)' -test.benchtime 0.3s -test.cpu 2
+	@echo "raw, for benchstat: build/bench.txt"
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME
@@ -91,3 +97,6 @@ bin/golangci-lint: tools/go.mod
 
 bin/tally: tools/go.mod $(wildcard tools/tally/*.go)
 	cd tools && GOWORK=off go build -o ../$@ ./tally
+
+bin/ratios: tools/go.mod $(wildcard tools/ratios/*.go)
+	cd tools && GOWORK=off go build -o ../$@ ./ratios
