@@ -54,6 +54,7 @@ func (s setup) run(t *testing.T, test func(f *fixture)) {
 		defer func() {
 			pool.Close()
 			f.atRest()
+			f.noTraffic()
 		}()
 		test(f)
 	})
@@ -65,6 +66,14 @@ func (f *fixture) atRest() {
 	synctest.Wait()
 	if s := f.ReadStat(); s.Running() != 0 || s.Waiting() != 0 {
 		f.Errorf("at rest %d run and %d wait, want none", s.Running(), s.Waiting())
+	}
+}
+
+// noTraffic fails the test when a call counts as on its way, or a write as running.
+func (f *fixture) noTraffic() {
+	f.Helper()
+	if waiting, running := pgyield.Traffic(f.Pool); waiting != 0 || running != 0 {
+		f.Errorf("at rest %d calls wait for a connection and %d writes run, want none", waiting, running)
 	}
 }
 

@@ -66,6 +66,13 @@ func (p *Pool) innerConfig() *Config {
 	if after := c.AfterRelease; after != nil {
 		c.AfterRelease = func(conn *pgx.Conn) bool { return releaseAfter(conn, after) }
 	}
+	before := c.BeforeClose
+	c.BeforeClose = func(conn *pgx.Conn) {
+		stateOf(conn).settle() // a statement whose rows were never closed ends with it
+		if before != nil {
+			before(conn)
+		}
+	}
 	return c
 }
 

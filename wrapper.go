@@ -140,7 +140,13 @@ func (p *Pool) AcquireFunc(ctx context.Context, f func(*Conn) error) error {
 }
 
 // AcquireAllIdle acquires all connections that are idle now. It takes no permit.
-func (p *Pool) AcquireAllIdle(ctx context.Context) []*Conn { return p.inner.AcquireAllIdle(ctx) }
+func (p *Pool) AcquireAllIdle(ctx context.Context) []*Conn {
+	conns := p.inner.AcquireAllIdle(ctx)
+	for _, c := range conns {
+		stateOf(c.Conn()).acquired(0)
+	}
+	return conns
+}
 
 // Ping acquires a connection and executes an empty statement. It takes no permit.
 func (p *Pool) Ping(ctx context.Context) error { return p.inner.Ping(ctx) }

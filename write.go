@@ -47,14 +47,16 @@ func (w *write) Value(key any) any {
 // Deadline, Done and Err come from the embedded context.
 
 func (p *Pool) newWrite(ctx context.Context, kind writeKind, counts bool) *write {
+	counts = counts && ctx.Err() == nil // too late from the start: it waits for nothing
 	return &write{Context: ctx, arrival: p.traffic.arrive(), pool: p, kind: kind, counts: counts}
 }
 
 // end notes that pgxpool's call has returned. A write that ran out of time before it
-// had a connection suffered most of all; no statement will tell.
+// had a connection suffered most of all; no statement will tell. One that was cancelled
+// tells nothing.
 func (w *write) end() {
 	w.served()
-	if w.counts && !w.started && w.Err() != nil {
+	if w.counts && !w.started && ranOut(w.Err()) {
 		w.pool.writes.Observe(w.age())
 	}
 }

@@ -108,6 +108,33 @@ func TestOwnWrites(t *testing.T) {
 			defer cancel()
 			return ignore(second(f.Exec(ctx, insert)), context.DeadlineExceeded)
 		}},
+		"out of time from the start": {0, func(f *fixture) error {
+			ctx, cancel := context.WithTimeout(f.ctx, time.Millisecond)
+			defer cancel()
+			time.Sleep(10 * time.Millisecond)
+			return ignore(second(f.Exec(ctx, insert)), context.DeadlineExceeded)
+		}},
+		"cancelled before it has a connection": {0, func(f *fixture) error {
+			f.holdAll(100 * time.Millisecond)
+			ctx, cancel := context.WithCancel(f.ctx)
+			time.AfterFunc(time.Millisecond, cancel)
+			return ignore(second(f.Exec(ctx, insert)), context.Canceled)
+		}},
+		"on an idle connection": {10 * time.Millisecond, func(f *fixture) error {
+			f.holdAll(100 * time.Millisecond)
+			err := f.AcquireFunc(f.ctx, func(*pgyield.Conn) error { return nil }) // its wait is no later write's
+			for _, c := range f.AcquireAllIdle(f.ctx) {
+				if c.Conn().PgConn().PID() != 0 && err == nil {
+					err = second(c.Exec(f.ctx, insert))
+				}
+				c.Release()
+				break
+			}
+			return err
+		}},
+		"rows never read": {0, func(f *fixture) error {
+			return f.AcquireFunc(f.ctx, func(c *pgyield.Conn) error { return second(c.Query(f.ctx, insert+" returning 1")) })
+		}},
 		"cut off while it runs": {5 * time.Millisecond, func(f *fixture) error {
 			ctx, cancel := context.WithTimeout(f.ctx, 5*time.Millisecond)
 			defer cancel()
@@ -122,6 +149,7 @@ func TestOwnWrites(t *testing.T) {
 					f.Fatal(err)
 				}
 				time.Sleep(time.Second)
+				f.noTraffic()
 				got := pgyield.TakeWrites(f.Pool)
 				wantCount := 1
 				if tt.want == 0 {
