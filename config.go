@@ -2,6 +2,8 @@ package pgyield
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -49,12 +51,22 @@ func ParseConfig(connString string) (*Config, error) {
 	return config, nil
 }
 
-// paramsOf returns the `yield_*` parameters of the connection string that made config:
-// Config is pgxpool's type and has no room for them.
+// paramsOf returns the `yield_*` parameters of config: those of the connection string
+// that made it, for Config is pgxpool's type and has no room for them, and those that
+// were set as runtime parameters, which beat them.
+//
+// What else the string was read with (a service file, a key) may be gone by now, and
+// config does not need it. So that the string cannot be read again matters only where
+// parameters would be lost.
 func paramsOf(config *Config) (map[string]string, error) {
+	taken := map[string]string{}
 	parsed, err := pgx.ParseConfig(config.ConnString())
-	if err != nil {
+	switch {
+	case err == nil:
+		taken = takeParams(parsed.RuntimeParams)
+	case strings.Contains(config.ConnString(), paramPrefix):
 		return nil, fmt.Errorf("pgyield: read the yield_ parameters of the connection string: %w", err)
 	}
-	return takeParams(parsed.RuntimeParams), nil
+	maps.Copy(taken, takeParams(maps.Clone(config.ConnConfig.RuntimeParams)))
+	return taken, nil
 }

@@ -2,6 +2,8 @@ package pgyield_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -150,6 +152,56 @@ func TestConfigParsedByPgxpool(t *testing.T) {
 	}
 	if got := p.Unwrap().Config().ConnConfig.RuntimeParams; len(got) != 0 {
 		t.Errorf("the server would get %v", got)
+	}
+}
+
+// A parameter set in code counts as one of the string does, and beats it.
+func TestRuntimeParamsCount(t *testing.T) {
+	config, err := pgyield.ParseConfig(nowhere + "&yield_read_limit=3&yield_adapt=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnConfig.RuntimeParams["yield_read_limit"] = "2"
+	p, err := pgyield.NewWithConfig(context.Background(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if got := p.ReadStat().Limit(); got != 2 {
+		t.Errorf("limit is %d, want 2", got)
+	}
+	config.ConnConfig.RuntimeParams["yield_read_limt"] = "2"
+	if p, err := pgyield.NewWithConfig(context.Background(), config); err == nil {
+		p.Close()
+		t.Error("no error on an unknown parameter")
+	}
+}
+
+// A config is whole: what its string was read with may be gone since.
+func TestConfigOutlivesItsFiles(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "pg_service.conf")
+	if err := os.WriteFile(key, []byte("[here]\nhost=127.0.0.1\nport=1\nuser=reader\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := pgyield.ParseConfig("service=here servicefile=" + key + " pool_max_conns=10")
+	if err != nil {
+		t.Fatal(err)
+	}
+	with, err := pgyield.ParseConfig("service=here servicefile=" + key + " pool_max_conns=10 yield_read_limit=3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	p, err := pgyield.NewWithConfig(context.Background(), config)
+	if err != nil {
+		t.Fatalf("pgxpool takes this config; error %v", err)
+	}
+	p.Close()
+	if p, err := pgyield.NewWithConfig(context.Background(), with); err == nil { // or its limit would be lost silently
+		p.Close()
+		t.Error("no error where the parameters cannot be read")
 	}
 }
 
