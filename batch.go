@@ -41,7 +41,7 @@ func (p *Pool) classifyBatch(w wish, b *pgx.Batch) intent.Class {
 	}
 	whole := intent.Class{Intent: intent.Trivial}
 	for i, q := range b.QueuedQueries {
-		if i == 0 && beginsReadOnly(q.SQL) {
+		if i == 0 && len(q.Arguments) == 0 && beginsReadOnly(q.SQL) {
 			whole.Intent = intent.Read
 			continue
 		}

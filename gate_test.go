@@ -72,12 +72,18 @@ func TestWhatIsGated(t *testing.T) {
 		"insert":                 {false, exec("insert into t values (1)")},
 		"insert returning":       {false, queryRow("insert into t values (1) returning 1")},
 		"batch with a write":     {false, func(f *fixture) error { return batch(f, read, "insert into t values (1)") }},
-		"empty batch":            {false, func(f *fixture) error { return batch(f) }},
-		"advisory lock":          {false, exec("select pg_advisory_lock(1)")},
-		"advisory unlock":        {false, queryRow("select pg_advisory_unlock(1)")},
-		"listen":                 {false, exec("listen c")},
-		"begin":                  {false, func(f *fixture) error { return begin(f, f.ctx, pgx.TxOptions{}) }},
-		"begin serializable":     {false, func(f *fixture) error { return begin(f, f.ctx, pgx.TxOptions{IsoLevel: pgx.Serializable}) }},
+		"batch whose begin is rewritten": {false, func(f *fixture) error {
+			b := &pgx.Batch{}
+			b.Queue("begin read only", rewriteFunc(func() error { return nil }))
+			b.Queue("select 1")
+			return f.SendBatch(f.ctx, b).Close()
+		}},
+		"empty batch":        {false, func(f *fixture) error { return batch(f) }},
+		"advisory lock":      {false, exec("select pg_advisory_lock(1)")},
+		"advisory unlock":    {false, queryRow("select pg_advisory_unlock(1)")},
+		"listen":             {false, exec("listen c")},
+		"begin":              {false, func(f *fixture) error { return begin(f, f.ctx, pgx.TxOptions{}) }},
+		"begin serializable": {false, func(f *fixture) error { return begin(f, f.ctx, pgx.TxOptions{IsoLevel: pgx.Serializable}) }},
 		"begin with a text of its own": {false, func(f *fixture) error {
 			return begin(f, f.ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly, BeginQuery: "begin"})
 		}},
