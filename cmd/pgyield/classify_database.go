@@ -13,14 +13,6 @@ import (
 // statStatements is the extension, and the name of its view.
 const statStatements = "pg_stat_statements"
 
-// volatileInDatabase names the functions that a database declares volatile, and
-// the aggregates that call one.
-const volatileInDatabase = `
-select distinct p.proname::text from pg_catalog.pg_proc p left join pg_catalog.pg_aggregate a on a.aggfnoid = p.oid
-where p.oid >= 16384 and p.prokind <> 'p' and p.prorettype not in ('trigger'::regtype, 'event_trigger'::regtype)
-and (p.provolatile = 'v' or exists (select from pg_catalog.pg_proc s where s.oid >= 16384 and s.provolatile = 'v' and s.oid in (
-	a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn)))`
-
 // classifyDatabase learns a database's volatile functions and classifies what
 // pg_stat_statements has of it, most called first.
 func classifyDatabase(ctx context.Context, dsn string, classifier *intent.Classifier, report *classifyReport) error {
@@ -29,7 +21,7 @@ func classifyDatabase(ctx context.Context, dsn string, classifier *intent.Classi
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	rows, err := conn.Query(ctx, volatileInDatabase)
+	rows, err := conn.Query(ctx, intent.VolatileFunctions)
 	if err != nil {
 		return fmt.Errorf("learn which functions are volatile: %w", err)
 	}
