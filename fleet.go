@@ -48,7 +48,8 @@ func (o FleetOptions) check(fixed bool) error {
 	case o.Name == "":
 		return nil
 	case fixed:
-		return fmt.Errorf("pgyield: Options.Fleet.Name (yield_fleet) is %q, must be empty with FixedLimit (yield_adapt=off): the monitor carries the fleet", o.Name)
+		return fmt.Errorf("pgyield: Options.Fleet.Name (yield_fleet) is %q, must be empty with FixedLimit (yield_adapt=off), "+
+			"for the monitor carries the fleet", o.Name)
 	case o.Limit < 1 || o.Limit > fleet.MaxLimit:
 		return fmt.Errorf("pgyield: Options.Fleet.Limit (yield_fleet_limit) is %d, must be from 1 to %d", o.Limit, fleet.MaxLimit)
 	}

@@ -124,13 +124,12 @@ func TestErlangAgainstChain(t *testing.T) {
 		for _, rho := range []float64{0.05, 0.5, 0.9, 0.99, 1, 1.01, 1.5, 4} {
 			erlangs := rho * float64(n)
 			// Erlang B: the chain cut at n.
-			want := 1.0
 			sum, term := 1.0, 1.0
 			for k := n; k >= 1; k-- {
 				term *= float64(k) / erlangs
 				sum += term
 			}
-			want = 1 / sum
+			want := 1 / sum
 			if got := must(capacity.ErlangB(n, erlangs)); !near(got, want, 1e-12) {
 				t.Errorf("ErlangB(%d, %v) = %v, want %v", n, erlangs, got, want)
 			}

@@ -113,7 +113,8 @@ func (o Options) validated() (Options, error) {
 		o.PollRate = DefaultPollRate
 	}
 	if math.IsNaN(o.PollRate) || o.PollRate < 0.01 || o.PollRate > 100_000 {
-		return o, fmt.Errorf("pgyield: fleet: PollRate is %v, must be from 0.01 to 100000 polls a second, or 0 for the default (%v)", o.PollRate, DefaultPollRate)
+		return o, fmt.Errorf("pgyield: fleet: PollRate is %v, must be from 0.01 to 100000 polls a second, or 0 for the default (%v)",
+			o.PollRate, DefaultPollRate)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -16,8 +16,9 @@ const (
 	Pooled Kind = iota
 	// Split divides the limit evenly over the members, for good.
 	Split
-	// Shared is a fleet, Strict one without slack.
+	// Shared is a fleet.
 	Shared
+	// Strict is a fleet without slack.
 	Strict
 )
 
@@ -73,13 +74,13 @@ type Action int
 const (
 	// Load changes a member's part of the rate.
 	Load Action = iota
-	// Start starts a member, Kill ends it with what it runs. A member with a Start is not
-	// there before it.
+	// Start starts a member, which is not there before it.
 	Start
+	// Kill ends a member with what it runs.
 	Kill
-	// Deafen ends a member's polls while its reads and its session's name live on. Hear
-	// ends that.
+	// Deafen ends a member's polls while its reads and its session's name live on.
 	Deafen
+	// Hear lets it poll again.
 	Hear
 )
 
@@ -129,7 +130,8 @@ func (c Config) validated() (Config, error) {
 		byDefault time.Duration
 	}{
 		{"Hold", &c.Hold, 100 * time.Millisecond},
-		{"MaxWait", &c.MaxWait, 0}, {"RetryAfter", &c.RetryAfter, 0},
+		{"MaxWait", &c.MaxWait, 0},
+		{"RetryAfter", &c.RetryAfter, 0},
 		{"Heartbeat", &c.Heartbeat, 250 * time.Millisecond},
 		{"Tick", &c.Tick, 250 * time.Millisecond},
 		{"Warmup", &c.Warmup, 5 * time.Second},
