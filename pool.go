@@ -32,6 +32,7 @@ type Pool struct {
 	statements [3]atomic.Int64 // by intent.Intent
 	writes     pressure.Writes
 	traffic    traffic
+	last       lastConn
 
 	cleanups  sync.WaitGroup // permits that wait for their connection's clean-up
 	closeOnce sync.Once
@@ -96,6 +97,10 @@ func NewWithOptions(ctx context.Context, config *Config, options Options) (*Pool
 func (p *Pool) buildBulkhead(s settings) error {
 	o := s.Bulkhead
 	o.MayOverdraw = p.mayOverdraw
+	p.last.idleFor = o.BusyStall
+	if o.BusyStall == 0 {
+		p.last.idleFor = bulkhead.DefaultBusyStall
+	}
 	// Whatever the limit counts, reads never hold the last connection of more than one.
 	o.MaxPermits = max(1, s.maxConns-1)
 	b, err := bulkhead.New(o)

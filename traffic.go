@@ -1,6 +1,7 @@
 package pgyield
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -54,16 +55,52 @@ func (t *traffic) quiet() bool {
 //
 // It never does while a call without a permit waits for a connection. The last
 // connection goes to a read only to end a stall that nothing else can: when no writes
-// flow, or, as a stall slot opens for slow consumers of rows as well as for nested
-// reads, only after nothing moved for BusyStall.
+// flow, or when nothing has moved for as long as lastConn asks.
 func (p *Pool) mayOverdraw(kind bulkhead.Overdraft, permits int) bool {
 	free := p.maxConns - permits
 	switch {
 	case free < 1 || p.traffic.waiting.Load() > 0:
 		return false
-	case free > 1:
+	case free > 1 || p.traffic.quiet():
 		return true
 	default:
-		return kind == bulkhead.BusyStall || p.traffic.quiet()
+		s := p.bulkhead.Stat()
+		return p.last.may(kind, s.Admitted+s.Released, sinceStart())
 	}
+}
+
+// lastConn says when a read may have the last connection although writes flow.
+//
+// Where all that run are idle, they may be slow consumers of rows, who move on by
+// themselves, or loops that wait for the reads inside them, who do not. A stall slot
+// therefore waits for BusyStall once; after it, the reads inside the loops, which follow
+// each other closely, have the connection at once. Where they are at work, they are long
+// queries far more often than the victims of a lock whose holder waits for a permit (it
+// would have to hold it outside of this pool, of which they have all connections but one).
+type lastConn struct {
+	idleFor time.Duration // how long nothing must have moved, where all are idle
+
+	mu    sync.Mutex
+	moves uint64        // permits granted and given back, as of the last question
+	since time.Duration // when that was first seen
+	until time.Duration // until when loops have it at once; 0: they have not had it yet
+}
+
+// busyFor is how long nothing must have moved, where those that run are at work.
+const busyFor = time.Minute
+
+func (l *lastConn) may(kind bulkhead.Overdraft, moves uint64, now time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if moves != l.moves {
+		l.moves, l.since = moves, now
+	}
+	if kind == bulkhead.BusyStall {
+		return now-l.since >= max(busyFor, l.idleFor)
+	}
+	may := l.until != 0 && now < l.until || now-l.since >= l.idleFor
+	if may {
+		l.until = now + l.idleFor
+	}
+	return may
 }

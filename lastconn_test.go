@@ -1,0 +1,80 @@
+package pgyield_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+)
+
+// small is a pool of which the reads may have all connections but one.
+var small = setup{params: []string{"pool_max_conns=4", "yield_adapt=off"}}
+
+// writing runs reads beside a steady flow of writes and returns the longest time that a
+// write took.
+func (f *fixture) writing(reads func()) (slowest time.Duration) {
+	var writes sync.WaitGroup
+	done := make(chan struct{})
+	writes.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(50 * time.Millisecond):
+				slowest = max(slowest, took(func() { _, _ = f.Exec(f.ctx, "insert into t values (1)") }))
+			}
+		}
+	})
+	reads()
+	close(done)
+	writes.Wait()
+	return slowest
+}
+
+// Queries that outlast BusyStall are at work, however long: the last connection stays
+// with the writes that flow.
+func TestLongQueriesLeaveWritesAConnection(t *testing.T) {
+	small.run(t, func(f *fixture) {
+		slowest := f.writing(func() {
+			var readers sync.WaitGroup
+			for range 16 {
+				readers.Go(func() {
+					for range 3 {
+						_, _ = f.Exec(f.ctx, "select pg_sleep(20)")
+					}
+				})
+			}
+			readers.Wait()
+		})
+		if slowest > time.Millisecond {
+			f.Errorf("a write waited %v for long queries", slowest)
+		}
+	})
+}
+
+// Loops that hold all permits, and wait for the reads inside them, have the last
+// connection in the end: pgxpool would run them. They pay once, not for each read.
+func TestLoopsThatFillTheLimitBesideWrites(t *testing.T) {
+	small.run(t, func(f *fixture) {
+		var d time.Duration
+		slowest := f.writing(func() {
+			d = took(func() {
+				var loops sync.WaitGroup
+				for range 3 {
+					loops.Go(func() {
+						if err := nestedLoop(f, "select generate_series(1, 100)"); err != nil {
+							f.Error(err)
+						}
+					})
+				}
+				loops.Wait()
+			})
+		})
+		if d > 6*time.Second {
+			f.Errorf("3 loops of 100 nested reads took %v, want BusyStall of 5 s and little more", d)
+		}
+		if slowest > time.Millisecond {
+			f.Errorf("a write waited %v for them", slowest)
+		}
+		f.wholeLimitUsable()
+	})
+}
