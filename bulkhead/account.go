@@ -15,26 +15,33 @@ const maxName = 256
 // account is what is known of one caller. An account is busy (it has permits or
 // waiters) or idle; idle ones are kept until their place is needed, so that demerits
 // survive, and count as active callers for a while.
+//
+// What a read touches that neither waits nor is refused stands in the account itself:
+// 64 bytes, one cache line. With many callers it is the memory that takes the time, and
+// so the rest is apart.
 type account struct {
-	// What taking and giving back a permit touches comes first, in one cache line.
+	*record
 	seen     time.Duration
-	running  int // cost
+	running  int          // cost
+	waiting  list[waiter] // in the order of arrival
 	permits  int32
 	inExpiry int32 // place in accounts.expiry
 	active   bool  // counted among the active callers
 	filed    bool  // idle, and filed in stale, keep or due
 	scoring  bool  // in scored: the score may not be zero
 	starving bool
-	lifted   bool         // penalised, and has its turn all the same, see liftTurns
-	waiting  list[waiter] // in the order of arrival
-	firstSeq uint64       // arrival number of the first of them, as the heaps know it
-	// unserved is since when a caller with waiting reads has had nothing running; it
-	// means something while starving is set.
-	unserved time.Duration
+	lifted   bool // penalised, and has its turn all the same, see liftTurns
+}
 
-	name     string
-	passed   int   // how often others past their share went before it, below its own
-	queued   int64 // cost of the waiters
+// record is the rest of an account.
+type record struct {
+	name string
+	// unserved is since when a caller with waiting reads has had nothing running; it
+	// means something while reads wait or starving is set.
+	unserved time.Duration
+	firstSeq uint64 // arrival number of the first waiter, as the heaps know it
+	passed   int    // how often others past their share went before it, below its own
+	queued   int64  // cost of the waiters
 	score    demerit.Score
 	idle     node[account] // in stale
 	wants    node[account] // in wanting
@@ -81,7 +88,7 @@ func (byDue) before(a, b *account) bool { return a.dueAt < b.dueAt }
 func (byDue) place(a *account) *int32   { return &a.inDue }
 
 func newAccount(name string) *account {
-	a := &account{name: name}
+	a := &account{record: &record{name: name}}
 	a.idle.owner, a.wants.owner, a.scored.owner = a, a, a
 	return a
 }

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"unsafe"
 )
 
 func TestAllocations(t *testing.T) {
@@ -54,6 +55,13 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("%v allocations for %d waits", allocated, waited)
 	}
 	b.checkRest(t)
+}
+
+// With many callers what a read costs is cache misses: one for its account.
+func TestAccountIsOneCacheLine(t *testing.T) {
+	if size := unsafe.Sizeof(account{}); size > 64 {
+		t.Errorf("an account takes %d bytes, want at most 64", size)
+	}
 }
 
 func BenchmarkIdleBusy(bb *testing.B) {

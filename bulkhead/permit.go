@@ -165,7 +165,7 @@ func (b *Bulkhead) release(s *slot, now time.Duration) {
 	b.running -= s.cost
 	a.running -= s.cost
 	a.permits--
-	if a.permits == 0 {
+	if a.permits == 0 && (a.waiting.n > 0 || a.starving) {
 		a.unserved = now
 	}
 	b.released++
