@@ -70,6 +70,9 @@ type lease struct {
 func (p *Pool) enter(ctx context.Context, w wish) (l lease, err error) {
 	l.pool = p
 	if !w.ungated {
+		if err := ctx.Err(); err != nil {
+			return l, err // as pgxpool's, for it has not waited
+		}
 		if l.permit, err = p.bulkhead.Acquire(ctx, w.caller, w.cost); err != nil {
 			return l, err
 		}
