@@ -28,6 +28,7 @@ func (t *panickyTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.
 	t.note("query start")
 	return ctx
 }
+
 func (t *panickyTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {
 	t.note("query end")
 }
@@ -36,9 +37,11 @@ func (t *panickyTracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.
 	t.note("batch start")
 	return ctx
 }
+
 func (t *panickyTracer) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {
 	t.note("batch query")
 }
+
 func (t *panickyTracer) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {
 	t.note("batch end")
 }
@@ -47,6 +50,7 @@ func (t *panickyTracer) TraceAcquireStart(ctx context.Context, _ *pgxpool.Pool, 
 	t.note("acquire start")
 	return ctx
 }
+
 func (t *panickyTracer) TraceAcquireEnd(context.Context, *pgxpool.Pool, pgxpool.TraceAcquireEndData) {
 }
 

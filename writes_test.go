@@ -123,12 +123,10 @@ func TestOwnWrites(t *testing.T) {
 		"on an idle connection": {10 * time.Millisecond, func(f *fixture) error {
 			f.holdAll(100 * time.Millisecond)
 			err := f.AcquireFunc(f.ctx, func(*pgyield.Conn) error { return nil }) // its wait is no later write's
-			for _, c := range f.AcquireAllIdle(f.ctx) {
-				if c.Conn().PgConn().PID() != 0 && err == nil {
-					err = second(c.Exec(f.ctx, insert))
-				}
+			idle := f.AcquireAllIdle(f.ctx)
+			err = errors.Join(err, second(idle[0].Exec(f.ctx, insert)))
+			for _, c := range idle {
 				c.Release()
-				break
 			}
 			return err
 		}},
