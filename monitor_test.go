@@ -129,6 +129,7 @@ func TestLimitFollowsOwnWrites(t *testing.T) {
 		}
 		cancel()
 		time.Sleep(time.Second)
+		f.Close() // ends the goroutine that appends
 		if len(decisions) == 0 {
 			f.Error("OnDecision was never called")
 		}
