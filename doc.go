@@ -30,7 +30,7 @@
 // # What it costs
 //
 // One connection more: the monitor's, outside the pool, which polls the server's
-// write pressure a few times a second. When it is blind or dead, the pool's own write
+// write pressure every half second. When it is blind or dead, the pool's own write
 // latency still drives the limit; with nothing to judge by, the limit drifts back to
 // its start and no read is starved. `yield_adapt=off` fixes the limit and opens no
 // monitor connection.

@@ -60,6 +60,7 @@ func TestTenMinutes(t *testing.T) {
 		}
 		p1, c1, r1 := half()
 		p2, c2, r2 := half()
+		t.Logf("p95 %.2f, then %.2f times idle; %d, then %d cuts; %.2f, then %.2f reads a second", p1, p2, c1, c2, r1, r2)
 		if p1 > 1.5 || p2 > 1.05*p1 || c2 > c1+1 {
 			t.Errorf("p95 %.2f, then %.2f times idle; %d, then %d cuts", p1, p2, c1, c2)
 		}
@@ -78,7 +79,9 @@ func TestTolerantOfTwo(t *testing.T) {
 		m.run(l, 15*time.Second, nil)
 		m.latencies, m.total = nil, 0
 		m.run(l, 5*time.Minute, nil)
-		if p, r := m.quantile(0.95)/idleP95, float64(m.total)/300; p > 3.6 || r < 0.9*5 {
+		p, r := m.quantile(0.95)/idleP95, float64(m.total)/300
+		t.Logf("p95 %.2f times idle, %.2f reads a second", p, r)
+		if p > 3.6 || r < 0.9*5 {
 			t.Errorf("p95 %.2f times idle, %.2f reads a second of the 5 that two at a time do", p, r)
 		}
 	})
@@ -191,7 +194,9 @@ func TestReadsNotToBlame(t *testing.T) {
 					half++
 				}
 			})
-			if share := float64(half) / float64(all); share < 0.9 {
+			share := float64(half) / float64(all)
+			t.Logf("slower by %.1f: at half or more %.2f of the time", c.mean, share)
+			if share < 0.9 {
 				t.Errorf("slower by %.1f (scatter %.1f): at half or more %.2f of the time; lowered %d times, given back %d",
 					c.mean, c.sigma, share, l.Lowered(), l.Counts().GivenBack)
 			}
@@ -268,7 +273,9 @@ func TestSpikes(t *testing.T) {
 				low++
 			}
 		})
-		if mean := float64(sum) / float64(periods); mean < 11 || low > periods/12 {
+		mean := float64(sum) / float64(periods)
+		t.Logf("the limit is %.1f on average", mean)
+		if mean < 11 || low > periods/12 {
 			t.Errorf("the limit is %.1f on average, near the floor in %d of %d periods", mean, low, periods)
 		}
 	})

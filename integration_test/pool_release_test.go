@@ -218,7 +218,9 @@ func TestCloseWithAFullGate(t *testing.T) {
 				}
 			})
 		}
-		eventually(t, 5*time.Second, "the gate is full", func() bool { return pool.ReadStat().Running() == 2 })
+		eventually(t, 5*time.Second, "the gate is full, and its reads have their connections", func() bool {
+			return pool.ReadStat().Running() == 2 && pool.Stat().AcquiredConns() == 2
+		})
 		for range cap(errs) {
 			go func() { errs <- pool.QueryRow(t.Context(), "select count(*) from pg_class").Scan(new(int)) }()
 		}

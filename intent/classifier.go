@@ -14,7 +14,7 @@ type Options struct {
 	// Default: none but the built-in ones.
 	//
 	// A name is written as in SQL: bare names are folded to lower case, names in
-	// double quotes are kept. It may be qualified (`app.charge`), but only its
+	// double quotes are kept. It may be qualified (`app.bill`), but only its
 	// last part counts, in every schema: a text need not qualify a call, and the
 	// search path is not known here.
 	WritingFunctions []string
