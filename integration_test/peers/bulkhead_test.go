@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/failsafe-go/failsafe-go/adaptivelimiter"
 	failsafe "github.com/failsafe-go/failsafe-go/bulkhead"
@@ -107,6 +109,36 @@ func ofFailsafeAdaptive(permits int) gate {
 	}
 }
 
+// floor is no gate: it only reads the clock and takes a lock as often as pgyield's gate
+// must, and allocates what a refusal tells. What it takes, no such gate can save.
+func floor(tb testing.TB) gate {
+	tb.Helper()
+	var mu sync.Mutex
+	var seen time.Duration
+	var told *bulkhead.RefusedError
+	begun := time.Now()
+	look := func() {
+		now := time.Since(begun)
+		mu.Lock()
+		seen = now
+		mu.Unlock()
+	}
+	tb.Cleanup(func() { runtime.KeepAlive(seen); runtime.KeepAlive(told) })
+	return gate{
+		name: "clock-lock-and-allocation",
+		cycle: func(context.Context, string) error {
+			look()
+			look()
+			return nil
+		},
+		try: func(caller string) bool {
+			look()
+			told = &bulkhead.RefusedError{Caller: caller}
+			return false
+		},
+	}
+}
+
 func callerNames(n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -140,7 +172,7 @@ func TestGatesLetInAsMany(t *testing.T) {
 // that nobody else wants.
 func BenchmarkBulkheadUncontended(b *testing.B) {
 	names, ctx := callerNames(100), b.Context()
-	for _, g := range gates(b, 10) {
+	for _, g := range append(gates(b, 10), floor(b)) {
 		b.Run("gate="+g.name, func(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
@@ -192,15 +224,20 @@ func BenchmarkBulkheadRefused(b *testing.B) {
 		if !g.try("holder") {
 			b.Fatal(g.name, "is not free")
 		}
-		b.Run("gate="+g.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if g.try("holder") {
-					b.Fatal("let in")
-				}
-			}
-		})
+		refuse(b, g)
 	}
+	refuse(b, floor(b))
+}
+
+func refuse(b *testing.B, g gate) {
+	b.Run("gate="+g.name, func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if g.try("holder") {
+				b.Fatal("let in")
+			}
+		}
+	})
 }
 
 // BenchmarkBulkheadCallers takes and gives back a permit while so many callers are
