@@ -137,7 +137,7 @@ func (p *Pool) Config() *Config { return p.config.Copy() }
 func (p *Pool) Stat() *Stat { return p.inner.Stat() }
 
 // SetMode switches what the gate does with reads, at once. Reads that run keep their
-// permits; with [Off], those that wait go.
+// permits; with [Off] or [Shadow], those that wait go. Another value is [Enforce].
 func (p *Pool) SetMode(mode Mode) { p.bulkhead.SetMode(mode) }
 
 // Reset closes all connections, but leaves the Pool open.

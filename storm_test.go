@@ -197,3 +197,23 @@ func (f *fixture) brave(programs, rounds int) {
 	}
 	all.Wait()
 }
+
+// A pool may be closed at any moment: every deed ends, and nothing is left. The bubble
+// sees to the goroutines.
+func TestCloseInAStorm(t *testing.T) {
+	for _, adapt := range []string{"on", "off"} {
+		for range 10 {
+			weather := &storm{}
+			s := setup{params: []string{"pool_max_conns=6", "yield_read_limit=2", "yield_adapt=" + adapt}, handler: weather.serve}
+			s.run(t, func(f *fixture) {
+				closed := make(chan struct{})
+				time.AfterFunc(time.Duration(rand.IntN(1000))*time.Millisecond, func() {
+					f.Close()
+					close(closed)
+				})
+				f.brave(16, 20)
+				<-closed // a second Close would wait on a mutex, with which virtual time stands still
+			})
+		}
+	}
+}
