@@ -3,6 +3,7 @@ package pgyield_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,11 +82,12 @@ func TestConnectionOfAnotherMaking(t *testing.T) {
 		if len(tracer.seen()) == 0 {
 			f.Error("the other connection is not traced")
 		}
-		go other.Exec(f.ctx, "select pg_sleep(3)") //nolint:errcheck // only how long it runs matters
+		var long sync.WaitGroup
+		long.Go(func() { _, _ = other.Exec(f.ctx, "select pg_sleep(3)") })
 		synctest.Wait()
 		if d := took(func() { _, err = f.Exec(f.ctx, read) }); err != nil || d > stall {
 			f.Errorf("a nested read took %v, error %v, want a stall of at most %v: the permit was idle", d, err, stall)
 		}
-		time.Sleep(3 * time.Second)
+		long.Wait()
 	})
 }
