@@ -143,13 +143,3 @@ func wholeLimitUsable(t testing.TB, pool *pgyield.Pool) {
 	defer stop()
 	eventually(t, 5*time.Second, "the whole limit runs", func() bool { return pool.ReadStat().Running() == limit })
 }
-
-// newSocketPool makes a Pool on a DSN as it is.
-func newSocketPool(t testing.TB, dsn string) (*pgyield.Pool, error) {
-	t.Helper()
-	pool, err := pgyield.New(t.Context(), dsn)
-	if err == nil {
-		t.Cleanup(pool.Close)
-	}
-	return pool, err
-}
