@@ -3,6 +3,7 @@ package pgyield
 import (
 	"fmt"
 	"log/slog"
+	"reflect"
 
 	"github.com/jackc/pgx/v5"
 
@@ -30,8 +31,8 @@ type Options struct {
 	// Pressure holds how the server is polled and how samples are judged.
 	Pressure pressure.Options
 
-	// Adaptive holds how the limit moves. Activity, OnDecision and Logger are the
-	// pool's own and must be unset: use the fields below.
+	// Adaptive holds how the limit moves. Activity, OnDecision, Logger and Pressure are
+	// the pool's own and must be unset: use the fields beside it.
 	Adaptive adaptive.Options
 
 	// Fleet makes the pool share one limit with other processes' pools.
@@ -113,6 +114,7 @@ func (o *Options) rejectOwned() error {
 		{"Adaptive.Activity", o.Adaptive.Activity != nil},
 		{"Adaptive.OnDecision", o.Adaptive.OnDecision != nil},
 		{"Adaptive.Logger", o.Adaptive.Logger != nil},
+		{"Adaptive.Pressure (use Options.Pressure)", !reflect.ValueOf(o.Adaptive.Pressure).IsZero()},
 		{"Pressure.Maintain", o.Pressure.Maintain != nil},
 		{"Pressure.Name", o.Pressure.Name != nil},
 		{"Pressure.NamePrefix", o.Pressure.NamePrefix != ""},

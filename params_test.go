@@ -8,10 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgyield/pgyield"
+	"github.com/pgyield/pgyield/adaptive"
 	"github.com/pgyield/pgyield/bulkhead"
+	"github.com/pgyield/pgyield/pressure"
 )
 
 const nowhere = "postgres://reader:secret@127.0.0.1:1/db?sslmode=disable&pool_max_conns=10"
@@ -81,6 +84,11 @@ func TestBadInput(t *testing.T) {
 		{options: pgyield.Options{Bulkhead: bulkhead.Options{Limit: -1}}, want: []string{"Limit", "-1", "10"}},
 		{options: pgyield.Options{Bulkhead: bulkhead.Options{Window: -time.Second}}, want: []string{"Window", "-1s"}},
 		{options: pgyield.Options{Bulkhead: bulkhead.Options{MaxPermits: 3}}, want: []string{"Bulkhead.MaxPermits", "unset"}},
+		{options: pgyield.Options{Adaptive: adaptive.Options{Pressure: pressure.Options{WALSync: 1}}}, want: []string{"Adaptive.Pressure", "unset"}},
+		{options: pgyield.Options{Adaptive: adaptive.Options{Tolerance: 1}}, want: []string{"Tolerance", "1.1"}},
+		{options: pgyield.Options{FixedLimit: true, Adaptive: adaptive.Options{Tolerance: 1}}, want: []string{"Tolerance", "1.1"}},
+		{options: pgyield.Options{FixedLimit: true, Pressure: pressure.Options{Period: 1}}, want: []string{"Period", "1ns"}},
+		{options: pgyield.Options{FixedLimit: true, MonitorConfig: &pgx.ConnConfig{}}, want: []string{"ParseConfig"}},
 		{options: pgyield.Options{WritingFunctions: []string{""}}, want: []string{"WritingFunctions"}},
 	} {
 		err := construct(nowhere+"&"+tt.params, tt.options)

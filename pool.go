@@ -80,10 +80,14 @@ func NewWithOptions(ctx context.Context, config *Config, options Options) (*Pool
 	if err := p.buildBulkhead(s); err != nil {
 		return nil, err
 	}
-	if !s.FixedLimit {
-		if p.monitor, err = newMonitor(p, s); err != nil {
-			return nil, err
-		}
+	monitor, err := newMonitor(p, s) // also checks the options of one that is not wanted
+	switch {
+	case err != nil:
+		return nil, err
+	case s.FixedLimit:
+		monitor.stop() // it has opened nothing
+	default:
+		p.monitor = monitor
 	}
 	if p.inner, err = pgxpool.NewWithConfig(ctx, p.innerConfig()); err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ const sleeper = "select pg_sleep(0.05)"
 
 // busy keeps n reads going on a pool until stopped.
 func busy(t testing.TB, pool *pgyield.Pool, n int) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for range n {
