@@ -38,7 +38,7 @@ func New(options Options) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newMember(options, newID()), nil
+	return newMember(options, options.ID), nil
 }
 
 func newMember(options Options, id string) *Member {

@@ -66,6 +66,10 @@ type Options struct {
 	// passed, and many more reads wait or are refused.
 	Strict bool
 
+	// ID tells the member from the others: 8 of 0 to 9 and a to z, and no two alike in a
+	// fleet. Default: drawn at random; given, a simulation repeats itself.
+	ID string
+
 	// Load tells what the member does now. It is called by Name, without a lock held.
 	Load func() Load
 	// Logger receives what an operator should know, once. Default: nothing is logged.
@@ -75,6 +79,12 @@ type Options struct {
 func (o Options) validated() (Options, error) {
 	if err := checkFleet(o.Name); err != nil {
 		return o, err
+	}
+	if o.ID != "" && (len(o.ID) != idLength || !inBase36(o.ID)) {
+		return o, fmt.Errorf("pgyield: fleet: ID is %q, must be %d of 0 to 9 and a to z, or empty to be drawn", o.ID, idLength)
+	}
+	if o.ID == "" {
+		o.ID = newID()
 	}
 	if o.Load == nil {
 		return o, fmt.Errorf("pgyield: fleet: Load is nil, must be given")

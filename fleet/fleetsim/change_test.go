@@ -170,13 +170,14 @@ func TestCrowd(t *testing.T) {
 			c.Weights[17] = 1
 		}
 		served := map[int]bool{}
-		lowest, highest := 1000, 0
+		lowest, highest, all, looks := 1000, 0, 0, 0
 		c.Inspect = func(at time.Duration, list []fleetsim.Snapshot) {
 			if at < 9*time.Second {
 				return
 			}
 			sum := ceilings(list)
 			lowest, highest = min(lowest, sum), max(highest, sum)
+			all, looks = all+sum, looks+1
 			for i, m := range list {
 				served[i] = served[i] || m.Ceiling > 0
 				if m.Ceiling > 1 && !idle {
@@ -192,9 +193,10 @@ func TestCrowd(t *testing.T) {
 		if len(served) != 300 {
 			t.Errorf("only %d of 300 were ever let in", len(served))
 		}
-		// Ticks are 10 ms apart and turns move on by one each 12.5 ms.
-		if lowest < 36 || highest > 44 {
-			t.Errorf("ceilings sum to %d to %d, want 40 or close to it", lowest, highest)
+		// Members go by what each saw last, and ticks are 10 ms apart where turns move on
+		// each 12.5 ms: the sum sways about the limit.
+		if mean := float64(all) / float64(looks); mean < 38 || mean > 42 || lowest < 28 || highest > 52 {
+			t.Errorf("ceilings sum to %d to %d, %.1f on average, want 40 or close to it", lowest, highest, mean)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package fleetsim
 
-import "github.com/pgyield/pgyield/fleet"
+import (
+	"fmt"
+
+	"github.com/pgyield/pgyield/fleet"
+)
 
 type kind uint8
 
@@ -109,7 +113,7 @@ func (s *simulation) start(i int) error {
 	default:
 		var err error
 		m.fleet, err = fleet.New(fleet.Options{
-			Name: "sim", Limit: s.Limit, Period: s.Heartbeat, PollRate: s.PollRate, Lease: s.Lease,
+			Name: "sim", ID: fmt.Sprintf("%08x", s.ids.Uint32()), Limit: s.Limit, Period: s.Heartbeat, PollRate: s.PollRate, Lease: s.Lease,
 			Strict: s.Kind == Strict, Load: func() fleet.Load { return s.load(m) },
 		})
 		if err != nil {

@@ -22,6 +22,7 @@ func Run(ctx context.Context, config Config) (Result, error) {
 		end:    (c.Warmup + c.Length).Seconds(),
 		warm:   c.Warmup.Seconds(),
 		beside: rand.New(rand.NewPCG(c.Seed, 1)),
+		ids:    rand.New(rand.NewPCG(c.Seed, 2)),
 	}
 	if err := s.populate(); err != nil {
 		return Result{}, err
@@ -45,6 +46,7 @@ func Run(ctx context.Context, config Config) (Result, error) {
 type simulation struct {
 	Config
 	random, beside *rand.Rand // for the load; for all else, so that kinds meet the same load
+	ids            *rand.Rand // members' names, so that a seed repeats a run whole
 	events         events
 	members        []*member
 	names          []string // the bus: what each member's session is called
