@@ -24,8 +24,9 @@ type FleetOptions struct {
 	// should be the same for all. At least 1.
 	Limit int
 	// Size is how many pools to expect where they cannot be seen (`yield_fleet_size`):
-	// behind a bouncer that shares the monitor's session, or before the first poll
-	// succeeds. The pool then keeps to Limit / Size. Default 1.
+	// behind a bouncer that shares the monitor's session, or while no poll has succeeded
+	// for the lease. The pool then keeps to Limit / Size; before its first poll it runs
+	// one read. Default 1.
 	Size int
 	// Lease is how long a pool that is not heard of keeps its share. Default 5 s.
 	Lease time.Duration
