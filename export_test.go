@@ -9,3 +9,6 @@ func TakeWrites(p *Pool) pressure.WriteStats { return p.writes.Take() }
 func Traffic(p *Pool) (waiting, running int64) {
 	return p.traffic.waiting.Load(), p.traffic.running.Load()
 }
+
+// StartMonitor starts the pool's monitor, as a connection that is made late does.
+func StartMonitor(p *Pool) { p.monitor.start() }

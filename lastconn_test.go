@@ -1,6 +1,7 @@
 package pgyield_test
 
 import (
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -76,5 +77,33 @@ func TestLoopsThatFillTheLimitBesideWrites(t *testing.T) {
 			f.Errorf("a write waited %v for them", slowest)
 		}
 		f.wholeLimitUsable()
+	})
+}
+
+// While a write waits for a connection no overdraft is granted, stall or not: the read
+// would only stand in its way.
+func TestNoOverdraftWhileAWriteWaits(t *testing.T) {
+	s := setup{params: []string{"pool_max_conns=2", "yield_adapt=off"}}
+	s.run(t, func(f *fixture) {
+		rows, err := f.Query(f.ctx, read) // idle, and the one permit there is
+		if err != nil {
+			f.Fatal(err)
+		}
+		defer rows.Close()
+		taken, err := f.Unwrap().Acquire(f.ctx) // by something else
+		if err != nil {
+			f.Fatal(err)
+		}
+		wrote, nested := make(chan error, 1), make(chan error, 1)
+		go func() { wrote <- second(f.Exec(f.ctx, "insert into t values (1)")) }()
+		go func() { nested <- second(f.Exec(f.ctx, read)) }()
+		time.Sleep(time.Minute)
+		if got := f.ReadStat().Overdrafts(); got != 0 {
+			f.Errorf("%d overdrafts while a write waits for a connection", got)
+		}
+		taken.Release()
+		if err := errors.Join(<-wrote, <-nested); err != nil {
+			f.Error(err)
+		}
 	})
 }

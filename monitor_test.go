@@ -66,6 +66,20 @@ func TestMonitorStartsAtOnce(t *testing.T) {
 	})
 }
 
+// A connection that is made while the pool closes must not start it again.
+func TestMonitorStaysStopped(t *testing.T) {
+	s := setup{params: []string{"pool_max_conns=4"}}
+	s.run(t, func(f *fixture) {
+		f.Close()
+		dials := f.fake.Dials()
+		pgyield.StartMonitor(f.Pool)
+		time.Sleep(2 * time.Second)
+		if got := f.fake.Dials() - dials; got != 0 {
+			f.Errorf("%d connects after Close", got)
+		}
+	})
+}
+
 func TestFixedLimitHasNoMonitor(t *testing.T) {
 	fixed("2").run(t, func(f *fixture) {
 		time.Sleep(10 * time.Second)
