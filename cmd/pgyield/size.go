@@ -19,9 +19,9 @@ import (
 // sizeCmd is `pgyield size`: what a limit costs, by the model in package capacity and,
 // for the fleet, by simulation.
 type sizeCmd struct {
-	Rate    perSecond     `required:"" placeholder:"400/s" help:"Reads that come: a number with /s, /m or /h."`
-	Mean    time.Duration `required:"" placeholder:"30ms" help:"How long a read holds its permit on average."`
-	Limit   int           `required:"" placeholder:"16" help:"Reads that may run at once, over all pods."`
+	Rate    perSecond     `required:"" placeholder:"RATE" help:"Reads that come: a number with /s, /m or /h, such as 400/s. Required."`
+	Mean    time.Duration `required:"" placeholder:"TIME" help:"How long a read holds its permit on average, such as 30ms. Required."`
+	Limit   int           `required:"" placeholder:"N" help:"Reads that may run at once, over all pods. Required."`
 	Pods    int           `default:"1" help:"Processes that share the limit. Default: ${default}."`
 	Parts   []float64     `placeholder:"70,10,10,10" help:"The pods' parts of the reads, in any unit. Default: equal parts."`
 	Retries int           `default:"0" help:"How often a refused read is tried again. Default: ${default}."`
@@ -47,8 +47,9 @@ func (r *perSecond) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Validate is called by kong.
-func (c *sizeCmd) Validate() error {
+// AfterApply is called by kong once it has found no flag missing; Validate would be
+// called before, and would complain of a zero that nobody gave.
+func (c *sizeCmd) AfterApply() error {
 	switch {
 	case c.Rate <= 0 || c.Rate > 1e6:
 		return fmt.Errorf("--rate is %v/s, must be above 0 and at most 1000000/s", float64(c.Rate))

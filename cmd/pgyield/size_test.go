@@ -151,3 +151,18 @@ func TestSizeErrors(t *testing.T) {
 		}
 	}
 }
+
+// A flag that must be given is missed by its name, not by what its zero would mean.
+func TestSizeMissingFlags(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "missing flags: --limit=N, --mean=TIME, --rate=RATE"},
+		{[]string{"--rate=400/s", "--mean=30ms"}, "missing flags: --limit=N"},
+	} {
+		if _, err := size(t, c.args...); err == nil || err.Error() != c.want {
+			t.Errorf("%v: %v, want %q", c.args, err, c.want)
+		}
+	}
+}
