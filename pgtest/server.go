@@ -63,13 +63,16 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	if localErr == nil {
 		return server, nil
 	}
-	options.Logf("pgtest: no local server: %v", localErr)
 	if ctx.Err() != nil {
-		return nil, notFound(localErr)
+		return nil, givenUp(ctx, localErr)
 	}
+	options.Logf("pgtest: no local server: %v", localErr)
 	server, dockerErr := startDocker(ctx, options)
 	if dockerErr == nil {
 		return server, nil
+	}
+	if ctx.Err() != nil {
+		return nil, givenUp(ctx, dockerErr)
 	}
 	return nil, fmt.Errorf("pgyield: pgtest: %w, three ways were tried: "+
 		"(1) a running server: set %s or Options.DSN; "+
@@ -83,6 +86,12 @@ func notFound(err error) error {
 		return nil
 	}
 	return fmt.Errorf("pgyield: pgtest: %w: %w", ErrNotFound, err)
+}
+
+// givenUp is the error of a start that ctx ended: what a killed initdb says is not
+// why there is no server, and the caller knows by ctx's error what to make of it.
+func givenUp(ctx context.Context, err error) error {
+	return fmt.Errorf("pgyield: pgtest: starting a server: %w (%w)", ctx.Err(), err)
 }
 
 // New is [Start] for a test: it fails the test at once when there is no server,

@@ -250,8 +250,15 @@ func demoNoPrivilege(t *testing.T, dsn string) {
 	}
 }
 
-// The server that the demo starts by itself, and its files, go with Ctrl-C.
+// The server that the demo starts by itself, and its files, go with Ctrl-C, also while
+// it is being started.
 func TestDemoStopsItsOwnServer(t *testing.T) {
+	for _, moment := range []string{"pgtest: starting ", "writes, no reads"} {
+		t.Run(moment, func(t *testing.T) { demoStopsItsOwnServer(t, moment) })
+	}
+}
+
+func demoStopsItsOwnServer(t *testing.T, moment string) {
 	folder, err := os.MkdirTemp("", "pgyield-demo-test")
 	if err != nil {
 		t.Fatal(err)
@@ -268,9 +275,9 @@ func TestDemoStopsItsOwnServer(t *testing.T) {
 	}
 	cmd.Env = append(cmd.Env, "TMPDIR="+folder)
 	var during []os.DirEntry
-	code, log := interrupt(t, cmd, "writes, no reads", func() { during, _ = os.ReadDir(folder) })
-	if code != exitInterrupted {
-		t.Errorf("exit code %d\n%s", code, log)
+	code, log := interrupt(t, cmd, moment, func() { during, _ = os.ReadDir(folder) })
+	if code != exitInterrupted || !strings.HasSuffix(log, "pgyield: interrupted\n") || strings.Contains(log, "no local server") {
+		t.Errorf("exit code %d, said\n%s", code, log)
 	}
 	if strings.Contains(log, "starting PostgreSQL") && len(during) == 0 {
 		t.Error("the local server's files are not in the temporary folder, so that this test sees nothing")
