@@ -17,6 +17,8 @@ import (
 // cli is the command line. A command's Run gets the context, which ends with
 // Ctrl-C, and the *kong.Context, whose Stdout and Stderr it writes to.
 type cli struct {
+	Version kong.VersionFlag `help:"Print the version and what it was built with."`
+
 	Demo     demoCmd     `cmd:"" help:"Run the same mixed load through plain pgxpool and through pgyield; print a table, write a report."`
 	Classify classifyCmd `cmd:"" help:"Say of SQL statements whether the pool would call them reads or writes, and why."`
 	Size     sizeCmd     `cmd:"" help:"Say what a limit will refuse, held by one process, split over many, or shared by a fleet."`
@@ -39,6 +41,7 @@ func run(args []string) int {
 		kong.Name("pgyield"),
 		kong.Description("Reads that yield to writes on one Postgres."),
 		kong.UsageOnError(),
+		kong.Vars{"version": version()},
 		kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pgyield:", err)
