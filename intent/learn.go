@@ -6,7 +6,7 @@ package intent
 // immutable. Procedures cannot be called in a query, nor can trigger functions. Any role
 // may run it, on PostgreSQL 13 and later; 2 to 3 ms for some 1,200 functions.
 const VolatileFunctions = `
-WITH risky AS (
+WITH /* pgyield */ risky AS (
 	SELECT oid, proname FROM pg_catalog.pg_proc
 	WHERE oid >= 16384 AND provolatile = 'v' AND prokind <> 'p'
 	  AND prorettype NOT IN ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)

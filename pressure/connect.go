@@ -89,7 +89,7 @@ func (p *Poller) reap(ctx context.Context) bool {
 func (p *Poller) describe(ctx context.Context) error {
 	p.query.version = reportedVersion(p.conn.PgConn().ParameterStatus("server_version"))
 	role := p.config.User
-	rows, err := p.conn.Query(ctx, "SELECT current_setting('server_version_num') AS server_version_num, current_user::text AS role_name",
+	rows, err := p.conn.Query(ctx, "SELECT /* pgyield */ current_setting('server_version_num') AS server_version_num, current_user::text AS role_name",
 		pgx.QueryExecModeExec)
 	var r row
 	if err == nil {

@@ -33,7 +33,8 @@ type queryKind struct {
 
 // build returns the poll: one statement, so that it needs no transaction and no
 // state of the session. Every reading is found by its column's name, so a column
-// that is not there is an absent reading.
+// that is not there is an absent reading. The comment tells it from the application's
+// statements in pg_stat_statements.
 func (k queryKind) build() string {
 	columns := []string{
 		"r.rec AS in_recovery",
@@ -65,7 +66,7 @@ func (k queryKind) build() string {
 		columns = append(columns, "set_config('application_name', $1::text, false) AS own_name", "n.names")
 		from = append(from, "("+namesSQL+") n")
 	}
-	return "SELECT " + strings.Join(columns, ", ") + " FROM " + strings.Join(from, ", ")
+	return "SELECT /* pgyield */ " + strings.Join(columns, ", ") + " FROM " + strings.Join(from, ", ")
 }
 
 func (k queryKind) xid() string {

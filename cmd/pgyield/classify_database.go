@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,6 +13,10 @@ import (
 
 // statStatements is the extension, and the name of its view.
 const statStatements = "pg_stat_statements"
+
+// ownMark is the comment in the statements of pgyield itself, the monitor's and this
+// command's: they are not the application's.
+const ownMark = "/* pgyield */"
 
 // classifyDatabase learns a database's volatile functions and classifies what
 // pg_stat_statements has of it, most called first.
@@ -41,7 +46,7 @@ func classifyDatabase(ctx context.Context, dsn string, classifier *intent.Classi
 // statStatementsSchema finds the view, which need not be in the search path.
 func statStatementsSchema(ctx context.Context, conn *pgx.Conn) (string, error) {
 	var schema string
-	err := conn.QueryRow(ctx, `select n.nspname::text from pg_catalog.pg_extension e
+	err := conn.QueryRow(ctx, `select `+ownMark+` n.nspname::text from pg_catalog.pg_extension e
 		join pg_catalog.pg_namespace n on n.oid = e.extnamespace where e.extname = $1`, statStatements).Scan(&schema)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", fmt.Errorf("%s is not installed in database %s: put it into shared_preload_libraries, restart, and create extension %[1]s",
@@ -52,7 +57,7 @@ func statStatementsSchema(ctx context.Context, conn *pgx.Conn) (string, error) {
 
 func classifyStatStatements(ctx context.Context, conn *pgx.Conn, schema string, classifier *intent.Classifier, report *classifyReport) error {
 	// A statement that many users ran has many rows.
-	rows, err := conn.Query(ctx, `select coalesce(queryid, 0), sum(calls)::bigint, coalesce(query, '')
+	rows, err := conn.Query(ctx, `select `+ownMark+` coalesce(queryid, 0), sum(calls)::bigint, coalesce(query, '')
 		from `+pgx.Identifier{schema, statStatements}.Sanitize()+`
 		where dbid = (select oid from pg_catalog.pg_database where datname = current_database())
 		group by 1, 3 order by 2 desc, 1`)
@@ -64,6 +69,9 @@ func classifyStatStatements(ctx context.Context, conn *pgx.Conn, schema string, 
 		sql       string
 	)
 	_, err = pgx.ForEachRow(rows, []any{&id, &calls, &sql}, func() error {
+		if strings.Contains(sql, ownMark) {
+			return nil
+		}
 		if sql == "" || sql == "<insufficient privilege>" {
 			report.hidden++
 			return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgyield/pgyield/pgtest"
+	"github.com/pgyield/pgyield/pressure"
 )
 
 // classify runs the command with arguments and returns what it wrote.
@@ -200,9 +201,21 @@ func TestClassifyDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	pollOnce(t, dsn)
+	if _, _, err := classify(t, "--dsn", dsn); err != nil { // its own statements are recorded as well
+		t.Fatal(err)
+	}
 	got, _, err := classify(t, "--dsn", dsn, "--json")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, own := range []string{"pg_snapshot_xmax", "server_version_num", "risky", "pg_extension", "dbid"} {
+		if !recorded(t, conn, own) {
+			t.Errorf("no own statement with %s is recorded, so that this test shows nothing of it", own)
+		}
+		if strings.Contains(got, own) {
+			t.Errorf("an own statement with %s is listed", own)
+		}
 	}
 	seen := map[string]classified{}
 	for line := range strings.Lines(got) {
@@ -239,4 +252,32 @@ func TestClassifyDatabase(t *testing.T) {
 	if !strings.Contains(notes, "hidden from this one: grant it pg_read_all_stats") || strings.Contains(got, "insufficient") {
 		t.Errorf("a plain role is not told what it cannot see: %s%s", notes, got)
 	}
+}
+
+// pollOnce polls as a pool's monitor does.
+func pollOnce(t *testing.T, dsn string) {
+	t.Helper()
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	poller, err := pressure.NewPoller(config, pressure.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer poller.Close()
+	if _, err := poller.Sample(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// recorded is true when pg_stat_statements has a statement with that text.
+func recorded(t *testing.T, conn *pgx.Conn, text string) (found bool) {
+	t.Helper()
+	err := conn.QueryRow(t.Context(), `select exists (select from stats.pg_stat_statements
+		where position($1 in query) > 0)`, text).Scan(&found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
