@@ -107,11 +107,11 @@ func (c *demoCmd) Run(ctx context.Context, k *kong.Context) (err error) {
 
 // measure runs the three phases.
 func (c *demoCmd) measure(ctx context.Context, db *database, show *console) (*result, error) {
-	watch, err := startWatch(db)
+	samples, err := startSampler(db)
 	if err != nil {
 		return nil, err
 	}
-	defer watch.stop()
+	defer samples.stop()
 	res := &result{
 		Server: db.about, Rate: c.Rate, Readers: c.Readers, Conns: c.Conns, Lead: c.Lead, Settle: c.Settle, Begun: time.Now(),
 	}
@@ -142,7 +142,7 @@ func (c *demoCmd) measure(ctx context.Context, db *database, show *console) (*re
 		}
 		res.Phases = append(res.Phases, phase)
 	}
-	res.Samples = watch.since(res.Begun)
+	res.Samples = samples.since(res.Begun)
 	return res, nil
 }
 

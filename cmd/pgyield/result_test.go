@@ -105,7 +105,7 @@ func TestPathTextIsShort(t *testing.T) {
 
 func TestSyncMeanNeedsEvidence(t *testing.T) {
 	begin := time.Now()
-	res := newWatchFor(begin, []float64{0, 0, 10, 10, 20, 22}, []float64{0, 0, 5, 5, 10, 40})
+	res := newSamplerFor(begin, []float64{0, 0, 10, 10, 20, 22}, []float64{0, 0, 5, 5, 10, 40})
 	got := res.since(begin)
 	want := []time.Duration{0, 0, 500 * time.Microsecond, 500 * time.Microsecond, 500 * time.Microsecond, 2916666 * time.Nanosecond}
 	for i := range want {
@@ -114,7 +114,7 @@ func TestSyncMeanNeedsEvidence(t *testing.T) {
 		}
 	}
 
-	few := newWatchFor(begin, []float64{0, 1, 2, 3}, []float64{0, 9, 18, 27}).since(begin)
+	few := newSamplerFor(begin, []float64{0, 1, 2, 3}, []float64{0, 9, 18, 27}).since(begin)
 	if few[3].WALSyncMean != 0 {
 		t.Errorf("of three syncs: %v", few[3].WALSyncMean)
 	}

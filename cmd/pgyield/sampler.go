@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	watchEvery = 250 * time.Millisecond
+	sampleEvery = 250 * time.Millisecond
 	// walWindow is the least time over which WAL sync times mean something: the
 	// server publishes its counters seldom.
 	walWindow = 2 * time.Second
 )
 
-// watch polls the server through all phases by itself, so that plain pgxpool's
+// sampler polls the server through all phases by itself, so that plain pgxpool's
 // pressure is measured by the same rule as pgyield's.
-type watch struct {
+type sampler struct {
 	poller *pressure.Poller
 	end    context.CancelFunc
 	done   sync.WaitGroup
@@ -27,7 +27,7 @@ type watch struct {
 	seen []pressure.Sample
 }
 
-func startWatch(db *database) (*watch, error) {
+func startSampler(db *database) (*sampler, error) {
 	config, err := pgyield.ParseConfig(db.dsn)
 	if err != nil {
 		return nil, err
@@ -37,13 +37,13 @@ func startWatch(db *database) (*watch, error) {
 		return nil, err
 	}
 	ctx, end := context.WithCancel(context.Background())
-	w := &watch{poller: poller, end: end}
-	w.done.Go(func() { w.loop(ctx) })
-	return w, nil
+	s := &sampler{poller: poller, end: end}
+	s.done.Go(func() { s.loop(ctx) })
+	return s, nil
 }
 
-func (w *watch) loop(ctx context.Context) {
-	ticker := time.NewTicker(watchEvery)
+func (s *sampler) loop(ctx context.Context) {
+	ticker := time.NewTicker(sampleEvery)
 	defer ticker.Stop()
 	for {
 		select {
@@ -51,33 +51,33 @@ func (w *watch) loop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if sample, err := w.poller.Sample(ctx); err == nil {
-			w.mu.Lock()
-			w.seen = append(w.seen, sample)
-			w.mu.Unlock()
+		if sample, err := s.poller.Sample(ctx); err == nil {
+			s.mu.Lock()
+			s.seen = append(s.seen, sample)
+			s.mu.Unlock()
 		}
 	}
 }
 
 // stop ends the polling and its connection. It may be called twice.
-func (w *watch) stop() {
-	w.end()
-	w.done.Wait()
-	w.poller.Close()
+func (s *sampler) stop() {
+	s.end()
+	s.done.Wait()
+	s.poller.Close()
 }
 
 // since reduces what was seen to samples that count from begun.
-func (w *watch) since(begun time.Time) []serverSample {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := make([]serverSample, 0, len(w.seen))
+func (s *sampler) since(begun time.Time) []serverSample {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]serverSample, 0, len(s.seen))
 	first := 0
-	for i, s := range w.seen {
-		for first+1 < i && s.At.Sub(w.seen[first+1].At) >= walWindow {
+	for i, one := range s.seen {
+		for first+1 < i && one.At.Sub(s.seen[first+1].At) >= walWindow {
 			first++
 		}
 		out = append(out, serverSample{
-			At: s.At.Sub(begun), WALSyncMean: syncMean(w.seen[first], s),
+			At: one.At.Sub(begun), WALSyncMean: syncMean(s.seen[first], one),
 		})
 	}
 	return out
