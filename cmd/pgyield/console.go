@@ -31,7 +31,7 @@ func (c *console) sayf(format string, args ...any) {
 	fmt.Fprintf(c.err, format+"\n", args...)
 }
 
-// progress is a bar from 0 to its total.
+// progress is a bar from 0 to its total; the zero one shows nothing.
 type progress struct {
 	console *console
 	what    string
@@ -70,7 +70,7 @@ func (p *progress) done(err error) {
 	case p.bar != nil:
 		_ = p.bar.Exit()
 		fmt.Fprintln(p.console.err)
-	case err == nil:
+	case err == nil && p.console != nil:
 		p.console.sayf("%s: done in %.1f s", p.what, time.Since(p.begun).Seconds())
 	}
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net/url"
 	"strings"
 	"time"
 
@@ -19,31 +21,28 @@ import (
 // seldom meet on one.
 const accounts = 100_000
 
-// database is the demo's place: a schema in a server, and that server when the
-// demo started it.
+// database is a command's place: a schema in a server, and that server when the
+// command started it.
 type database struct {
-	server *pgtest.Server // nil: the server was given
-	dsn    string
-	schema string // quoted
-	about  string // what server it is
+	command string         // the command's name
+	server  *pgtest.Server // nil: the server was given
+	dsn     string
+	schema  string // quoted
+	about   string // what server it is
 }
 
 // openDatabase finds or starts the server and makes the schema. What it made it
 // takes back when it fails.
-func openDatabase(ctx context.Context, dsn string, show *console) (*database, error) {
+func openDatabase(ctx context.Context, command, dsn string, settings map[string]string, show *console) (*database, error) {
 	server, err := pgtest.Start(ctx, pgtest.Options{
-		DSN:  dsn,
-		Logf: show.sayf,
-		// Durability stays on: what a commit costs is the demo's subject.
-		Settings: map[string]string{"shared_buffers": "256MB", "max_connections": "200", "track_wal_io_timing": "on"},
+		DSN: dsn, Logf: show.sayf, Settings: settings,
 	})
 	if err != nil {
 		return nil, err
 	}
 	db := &database{
-		server: server,
-		dsn:    server.DSN(),
-		schema: pgx.Identifier{"pgyield_demo_" + strings.ToLower(rand.Text()[:8])}.Sanitize(),
+		command: command, server: server, dsn: server.DSN(),
+		schema: pgx.Identifier{"pgyield_" + command + "_" + strings.ToLower(crand.Text()[:8])}.Sanitize(),
 	}
 	if server.Way() == pgtest.Given {
 		db.server = nil
@@ -58,14 +57,14 @@ func openDatabase(ctx context.Context, dsn string, show *console) (*database, er
 func (db *database) begin(ctx context.Context) error {
 	conn, err := db.connect(ctx)
 	if err != nil {
-		return fmt.Errorf("pgyield: demo: connecting: %w", err)
+		return fmt.Errorf("pgyield: %s: connecting: %w", db.command, err)
 	}
 	defer closeConn(conn)
 	if err := conn.QueryRow(ctx, "select current_setting('server_version')").Scan(&db.about); err != nil {
-		return fmt.Errorf("pgyield: demo: %w", err)
+		return fmt.Errorf("pgyield: %s: %w", db.command, err)
 	}
 	if _, err := conn.Exec(ctx, "create schema "+db.schema); err != nil {
-		return fmt.Errorf("pgyield: demo: creating a schema: %w", err)
+		return fmt.Errorf("pgyield: %s: creating a schema: %w", db.command, err)
 	}
 	return nil
 }
@@ -83,7 +82,7 @@ func (db *database) close(show *console) error {
 	defer cancel()
 	err := db.drop(ctx)
 	if err != nil {
-		return cleanupError{fmt.Errorf("pgyield: demo: the schema %s could not be dropped, drop it by hand: %w", db.schema, err)}
+		return cleanupError{fmt.Errorf("pgyield: %s: the schema %s could not be dropped, drop it by hand: %w", db.command, db.schema, err)}
 	}
 	show.sayf("dropped schema %s", db.schema)
 	return nil
@@ -117,7 +116,12 @@ func closeConn(conn *pgx.Conn) {
 
 // poolConfig is the same for both pools.
 func (db *database) poolConfig(conns int) (*pgxpool.Config, error) {
-	config, err := pgyield.ParseConfig(db.dsn)
+	return db.poolConfigWith(conns, "")
+}
+
+// poolConfigWith adds parameters ("yield_tolerance=3 yield_read_limit=4") to the DSN.
+func (db *database) poolConfigWith(conns int, params string) (*pgxpool.Config, error) {
+	config, err := pgyield.ParseConfig(withParams(db.dsn, params))
 	if err != nil {
 		return nil, err
 	}
@@ -130,14 +134,14 @@ func (db *database) poolConfig(conns int) (*pgxpool.Config, error) {
 func (db *database) load(ctx context.Context, rows int, show *console) error {
 	conn, err := db.connect(ctx)
 	if err != nil {
-		return fmt.Errorf("pgyield: demo: connecting: %w", err)
+		return fmt.Errorf("pgyield: %s: connecting: %w", db.command, err)
 	}
 	defer closeConn(conn)
 	bar := show.progress(fmt.Sprintf("loading %d rows", rows), rows)
 	err = db.fill(ctx, conn, rows, bar)
 	bar.done(err)
 	if err != nil {
-		return fmt.Errorf("pgyield: demo: loading: %w", err)
+		return fmt.Errorf("pgyield: %s: loading: %w", db.command, err)
 	}
 	return nil
 }
@@ -173,7 +177,8 @@ func (db *database) fill(ctx context.Context, conn *pgx.Conn, rows int, bar *pro
 }
 
 // write is one small write transaction: a balance and its history.
-func (db *database) write(ctx context.Context, pool pool, account int, delta int) error {
+func (db *database) write(ctx context.Context, pool pool) error {
+	account, delta := 1+rand.IntN(accounts), rand.IntN(100) //nolint:gosec // a load, no secret
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "update "+db.schema+".account set balance = balance + $1 where id = $2", delta, account); err != nil {
 			return err
@@ -185,12 +190,37 @@ func (db *database) write(ctx context.Context, pool pool, account int, delta int
 
 // read is one analytic read: a pass over all events, bound by the CPU, about a
 // third of a second for a million of them on one core.
-func (db *database) read(ctx context.Context, pool pool) error {
-	rows, err := pool.Query(ctx, "select customer % 500 as c, count(*), avg(amount), stddev(amount), corr(amount, kind),"+
+func (db *database) read(ctx context.Context, pool pool, _ time.Duration) error {
+	return db.drain(ctx, pool, "select customer % 500 as c, count(*), avg(amount), stddev(amount), corr(amount, kind),"+
 		" avg(ln(amount + kind + 1)), regr_slope(amount, customer) from "+db.schema+".event group by 1 order by 3 desc limit 20")
+}
+
+// drain runs a read and reads all it returns.
+func (db *database) drain(ctx context.Context, pool pool, sql string, args ...any) error {
+	rows, err := pool.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}
 	rows.Close()
 	return rows.Err()
+}
+
+// withParams adds parameters in keyword form ("a=1 b=2") to a DSN of either form.
+func withParams(dsn, params string) string {
+	if params == "" {
+		return dsn
+	}
+	if !strings.HasPrefix(dsn, "postgres://") && !strings.HasPrefix(dsn, "postgresql://") {
+		return dsn + " " + params
+	}
+	sep := "?"
+	if strings.Contains(dsn, "?") {
+		sep = "&"
+	}
+	var parts []string
+	for p := range strings.FieldsSeq(params) {
+		name, value, _ := strings.Cut(p, "=")
+		parts = append(parts, name+"="+url.QueryEscape(value))
+	}
+	return dsn + sep + strings.Join(parts, "&")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -37,18 +38,11 @@ func (c *demoCmd) Help() string {
 
 // Validate is called by kong.
 func (c *demoCmd) Validate() error {
-	for _, bound := range []struct {
-		flag             string
-		value, low, high int
-	}{
-		{"--rate", c.Rate, 1, 5000},
-		{"--readers", c.Readers, 1, 1000},
-		{"--conns", c.Conns, 2, 1000},
-		{"--rows", c.Rows, 1000, 100_000_000},
-	} {
-		if bound.value < bound.low || bound.value > bound.high {
-			return fmt.Errorf("%s is %d, must be from %d to %d", bound.flag, bound.value, bound.low, bound.high)
-		}
+	if err := checkBounds(
+		bound{"--rate", c.Rate, 1, 5000}, bound{"--readers", c.Readers, 1, 1000},
+		bound{"--conns", c.Conns, 2, 1000}, bound{"--rows", c.Rows, 1000, 100_000_000},
+	); err != nil {
+		return err
 	}
 	for _, least := range []struct {
 		flag          string
@@ -68,13 +62,31 @@ func (c *demoCmd) Validate() error {
 	return nil
 }
 
+// bound is what a flag's value must lie within.
+type bound struct {
+	flag             string
+	value, low, high int
+}
+
+func checkBounds(bounds ...bound) error {
+	for _, b := range bounds {
+		if b.value < b.low || b.value > b.high {
+			return fmt.Errorf("%s is %d, must be from %d to %d", b.flag, b.value, b.low, b.high)
+		}
+	}
+	return nil
+}
+
 // Run is called by kong.
 func (c *demoCmd) Run(ctx context.Context, k *kong.Context) (err error) {
 	if err := tryReportFile(c.Report); err != nil {
 		return err
 	}
 	show := newConsole(k.Stdout, k.Stderr)
-	db, err := openDatabase(ctx, c.DSN, show)
+	// Durability stays on: what a commit costs is the demo's subject.
+	db, err := openDatabase(ctx, "demo", c.DSN, map[string]string{
+		"shared_buffers": "256MB", "max_connections": "200", "track_wal_io_timing": "on",
+	}, show)
 	if err != nil {
 		return err
 	}
@@ -98,7 +110,7 @@ func (c *demoCmd) Run(ctx context.Context, k *kong.Context) (err error) {
 	if c.Report == "" {
 		return nil
 	}
-	if err := writeReportFile(c.Report, result); err != nil {
+	if err := writeFile(c.Report, func(w io.Writer) error { return writeReport(w, result) }); err != nil {
 		return err
 	}
 	fmt.Fprintf(k.Stdout, "\nCharts: %s (open it in a browser; it needs no network)\n", c.Report)
@@ -133,7 +145,7 @@ func (c *demoCmd) measure(ctx context.Context, db *database, show *console) (*re
 		}
 		load := &load{
 			db: db, target: target, name: p.name, rate: c.Rate, readers: p.readers,
-			lead: p.lead, length: p.length, begun: res.Begun,
+			lead: p.lead, length: p.length, begun: res.Begun, write: db.write, read: db.read,
 		}
 		phase, err := load.run(ctx, show)
 		target.close()
@@ -161,16 +173,15 @@ func tryReportFile(path string) error {
 	return nil
 }
 
-// writeReportFile writes the report beside its final place first, so that an
-// older report is never half overwritten.
-func writeReportFile(path string, res *result) error {
+// writeFile writes a report beside its final place first, so that an older one is
+// never half overwritten.
+func writeFile(path string, write func(io.Writer) error) error {
 	temporary := path + ".part"
 	file, err := os.Create(temporary)
 	if err != nil {
 		return fmt.Errorf("pgyield: report: %w", err)
 	}
-	err = writeReport(file, res)
-	err = errors.Join(err, file.Close())
+	err = errors.Join(write(file), file.Close())
 	if err == nil {
 		err = os.Rename(temporary, path)
 	}

@@ -332,8 +332,9 @@ func TestOutcome(t *testing.T) {
 
 // A load on a pool whose writes all fail says why instead of printing zeros.
 func TestLoadThatOnlyFails(t *testing.T) {
+	db := &database{schema: "none"}
 	l := &load{
-		db: &database{schema: "none"}, target: target{pool: deadPool{}, gate: func() *gate { return nil }},
+		db: db, write: db.write, read: db.read, target: target{pool: deadPool{}, gate: func() *gate { return nil }},
 		name: phasePlain, rate: 100, readers: 2, length: 300 * time.Millisecond, begun: time.Now(),
 	}
 	_, err := l.run(t.Context(), newConsole(io.Discard, io.Discard))

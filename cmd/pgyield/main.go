@@ -20,6 +20,7 @@ type cli struct {
 	Version kong.VersionFlag `help:"Print the version and what it was built with."`
 
 	Demo     demoCmd     `cmd:"" help:"Run the same mixed load through plain pgxpool and through pgyield; print a table, write a report."`
+	Bench    benchCmd    `cmd:"" help:"Measure pgyield beside plain pgxpool, fixed read pools and other limiters; print a table, write a report."`
 	Classify classifyCmd `cmd:"" help:"Say of SQL statements whether the pool would call them reads or writes, and why."`
 	Size     sizeCmd     `cmd:"" help:"Say what a limit will refuse, held by one process, split over many, or shared by a fleet."`
 }

@@ -25,15 +25,25 @@ type result struct {
 
 // phase is one load on one pool.
 type phase struct {
-	Name     string
-	From, To time.Duration
-	Lead     time.Duration // reads join after it
-	Writes   []work
-	Reads    []work
-	Refused  []time.Duration // when reads were refused
-	Gauges   []gauge
-	Errors   int
-	FirstErr error // of Errors
+	Name      string
+	From, To  time.Duration
+	Lead      time.Duration // reads join after it
+	Writes    []work
+	Reads     []work
+	Refused   []time.Duration // when reads were refused
+	Gauges    []gauge
+	Decisions []decision // that moved the limit
+	Errors    int
+	FirstErr  error // of Errors
+}
+
+// decision is a move of the limit.
+type decision struct {
+	At     time.Duration `json:"at"`
+	From   int           `json:"from"`
+	To     int           `json:"to"`
+	Reason string        `json:"reason"`
+	when   time.Time
 }
 
 // work is one write or read that was begun.

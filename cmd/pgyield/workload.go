@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgyield/pgyield"
+	"github.com/pgyield/pgyield/adaptive"
 )
 
 // gaugeEvery is how often the state is noted.
@@ -26,11 +26,25 @@ type pool interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// target is the pool under load.
+// target is what is under load.
 type target struct {
-	pool  pool
-	close func()
-	gate  func() *gate
+	pool   pool                                               // of the writes
+	reads  pool                                               // of the reads; nil: the same
+	around func(ctx context.Context, read func() error) error // a limiter before the reads; nil: none
+	close  func()
+	gate   func() *gate
+	taken  func() []decision // and forgotten; nil: the target decides nothing
+}
+
+func (t *target) read(ctx context.Context, read func(pool) error) error {
+	p := t.reads
+	if p == nil {
+		p = t.pool
+	}
+	if t.around == nil {
+		return read(p)
+	}
+	return t.around(ctx, func() error { return read(p) })
 }
 
 func openPlain(ctx context.Context, db *database, conns int) (target, error) {
@@ -46,18 +60,51 @@ func openPlain(ctx context.Context, db *database, conns int) (target, error) {
 }
 
 func openYield(ctx context.Context, db *database, conns int) (target, error) {
-	config, err := db.poolConfig(conns)
+	return openYieldWith(ctx, db, conns, "", pgyield.Options{})
+}
+
+// openYieldWith opens a pool with options and `yield_*` parameters of a connection string.
+func openYieldWith(ctx context.Context, db *database, conns int, params string, o pgyield.Options) (target, error) {
+	config, err := db.poolConfigWith(conns, params)
 	if err != nil {
 		return target{}, err
 	}
-	p, err := pgyield.NewWithConfig(ctx, config)
+	var made decisions
+	o.OnDecision = made.add
+	p, err := pgyield.NewWithOptions(ctx, config, o)
 	if err != nil {
 		return target{}, err
 	}
-	return target{pool: p, close: p.Close, gate: func() *gate {
+	return target{pool: p, close: p.Close, taken: made.take, gate: func() *gate {
 		s := p.ReadStat()
 		return &gate{Limit: s.Limit(), Running: s.Running(), Waiting: s.Waiting(), Pressing: s.Pressing()}
 	}}, nil
+}
+
+// decisions collects those that moved a limit.
+type decisions struct {
+	mu   sync.Mutex // guards made
+	made []adaptive.Decision
+}
+
+func (d *decisions) add(made adaptive.Decision) {
+	if made.From == made.To {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.made = append(d.made, made)
+}
+
+func (d *decisions) take() []decision {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([]decision, len(d.made))
+	for i, m := range d.made {
+		out[i] = decision{when: m.At, From: m.From, To: m.To, Reason: m.Reason}
+	}
+	d.made = nil
+	return out
 }
 
 // load is one phase in the making.
@@ -67,7 +114,17 @@ type load struct {
 	name          string
 	rate, readers int
 	lead, length  time.Duration // reads join after lead
-	begun         time.Time     // of the demo
+	begun         time.Time     // of all phases
+
+	// write is one write transaction, read one read, told how long ago the phase began.
+	write func(ctx context.Context, p pool) error
+	read  func(ctx context.Context, p pool, at time.Duration) error
+	pause time.Duration // of a reader between two reads
+
+	writeFor time.Duration             // writes are due until then; 0: to the end
+	beside   func(ctx context.Context) // other load, from besideAt on; nil: none
+	besideAt time.Duration
+	quiet    bool // no bar
 
 	mu       sync.Mutex // guards what follows
 	out      *phase
@@ -80,7 +137,10 @@ func (l *load) run(ctx context.Context, show *console) (*phase, error) {
 	if l.readers > 0 {
 		what = "writes and reads, " + l.name
 	}
-	bar := show.progress(what, int(l.length/gaugeEvery))
+	bar := &progress{}
+	if !l.quiet {
+		bar = show.progress(what, int(l.length/gaugeEvery))
+	}
 	from := time.Since(l.begun)
 	l.out = &phase{Name: l.name, From: from, To: from + l.length, Lead: l.lead}
 	l.inFlight = make(map[*work]struct{})
@@ -98,9 +158,27 @@ func (l *load) run(ctx context.Context, show *console) (*phase, error) {
 			}
 		})
 	}
+	if l.beside != nil {
+		all.Go(func() {
+			if pause(inPhase, l.besideAt) {
+				l.beside(inPhase)
+			}
+		})
+	}
 	all.Go(func() { l.gauges(inPhase, bar) })
-	l.writeLoop(inPhase, writing)
+	due, endDue := inPhase, context.CancelFunc(func() {})
+	if l.writeFor > 0 {
+		due, endDue = context.WithTimeout(inPhase, l.writeFor)
+	}
+	defer endDue()
+	l.writeLoop(due, writing)
 	all.Wait()
+	if l.target.taken != nil {
+		for _, d := range l.target.taken() {
+			d.At = d.when.Sub(l.begun)
+			l.out.Decisions = append(l.out.Decisions, d)
+		}
+	}
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,7 +205,7 @@ func (l *load) verdict() error {
 	if l.out.FirstErr != nil {
 		return l.out.FirstErr
 	}
-	return errors.New("pgyield: demo: no write ended")
+	return errors.New("pgyield: no write ended")
 }
 
 // writeLoop begins a write at each due time until inPhase ends, and waits for
@@ -157,7 +235,7 @@ func (l *load) writeOnce(ctx context.Context, due time.Time) {
 	l.mu.Lock()
 	l.inFlight[w] = struct{}{}
 	l.mu.Unlock()
-	err := l.db.write(ctx, l.target.pool, 1+rand.IntN(accounts), rand.IntN(100))
+	err := l.write(ctx, l.target.pool)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ctx.Err() != nil {
@@ -184,7 +262,7 @@ func (l *load) failed(err error) {
 func (l *load) readLoop(ctx context.Context) {
 	for ctx.Err() == nil {
 		begun := time.Now()
-		err := l.db.read(ctx, l.target.pool)
+		err := l.target.read(ctx, func(p pool) error { return l.read(ctx, p, begun.Sub(l.begun)-l.out.From) })
 		w := work{Begun: begun.Sub(l.begun), Took: time.Since(begun), Done: err == nil}
 		l.mu.Lock()
 		var refused *pgyield.RefusedError
@@ -197,6 +275,9 @@ func (l *load) readLoop(ctx context.Context) {
 			l.out.Reads = append(l.out.Reads, w)
 		}
 		l.mu.Unlock()
+		if err == nil && l.pause > 0 {
+			pause(ctx, l.pause)
+		}
 		if err == nil || ctx.Err() != nil {
 			continue
 		}

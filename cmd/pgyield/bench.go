@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// benchCmd is `pgyield bench`.
+type benchCmd struct {
+	DSN    string `help:"Use this database instead of starting a Postgres." name:"dsn" placeholder:"URL"`
+	Report string `default:"report.html" help:"Where to write the report with the charts; empty for none." placeholder:"FILE"`
+	JSON   string `default:"bench.json"  help:"Where to write all figures of all rounds; empty for none." name:"json" placeholder:"FILE"`
+
+	Quick  bool     `help:"About two minutes: one round of the load that matters most, and one control."`
+	Rounds int      `default:"5" help:"Rounds in which all arms take turns; figures are medians over them."`
+	Only   []string `help:"Only the scenarios whose names begin so: a list with commas." placeholder:"NAME,..."`
+	Arms   []string `help:"Only the arms of these names: a list with commas. What compares with others is then left out." placeholder:"NAME,..."`
+	List   bool     `help:"List the scenarios and their arms, and do nothing."`
+	Params string   `help:"Parameters of pgyield's arms, as in a connection string: 'yield_periods=3 yield_period=500ms'." placeholder:"TEXT"`
+
+	Rate    int `default:"200"     help:"Write transactions per second, started at fixed times whether or not earlier ones are done."`
+	Readers int `default:"16"      help:"Greedy reads at once."`
+	Conns   int `default:"20"      help:"Size of the pool."`
+	Rows    int `default:"2200000" help:"Rows of the table that is analysed."`
+}
+
+// Help is what kong prints before the flags.
+func (c *benchCmd) Help() string {
+	return "Reads and writes meet on a real server: without pgyield, with read pools of fixed sizes, with other limiters, and" +
+		" with pgyield. The arms take turns in rounds, so that a machine with other work hits all alike; each figure is a ratio" +
+		" inside a round, and the median over the rounds.\n\nAll scenarios take about an hour and a half: --only and --rounds make" +
+		" it shorter. A Postgres is started for it, from programs of this machine or with Docker, and stopped afterwards. With --dsn or" +
+		" PGYIELD_DSN the benchmark runs in a schema of its own in that database, and drops it afterwards. It loads that server heavily."
+}
+
+// Validate is called by kong.
+func (c *benchCmd) Validate() error {
+	if err := checkBounds(
+		bound{"--rate", c.Rate, 1, 5000}, bound{"--readers", c.Readers, 1, 1000},
+		bound{"--conns", c.Conns, 2, 1000}, bound{"--rows", c.Rows, 1000, 100_000_000}, bound{"--rounds", c.Rounds, 1, 1000},
+	); err != nil {
+		return err
+	}
+	if len(c.selected()) == 0 {
+		return fmt.Errorf("--only is %q, must begin the name of a scenario (see --list)", strings.Join(c.Only, ","))
+	}
+	return nil
+}
+
+// selected are the scenarios asked for.
+func (c *benchCmd) selected() []*scenario {
+	return slices.DeleteFunc(scenarios(c.Params, c.Quick), func(s *scenario) bool {
+		if len(c.Arms) > 0 {
+			s.arms = some(s.arms, c.Arms...)
+		}
+		return len(s.arms) == 0 || len(c.Only) > 0 && !slices.ContainsFunc(c.Only, func(only string) bool { return strings.HasPrefix(s.name, only) })
+	})
+}
+
+// Run is called by kong.
+func (c *benchCmd) Run(ctx context.Context, k *kong.Context) (err error) {
+	if c.List {
+		return listScenarios(k.Stdout, c.selected())
+	}
+	for _, path := range []string{c.Report, c.JSON} {
+		if err := tryReportFile(path); err != nil {
+			return err
+		}
+	}
+	show := newConsole(k.Stdout, k.Stderr)
+	db, err := openDatabase(ctx, "bench", c.DSN, map[string]string{
+		"shared_buffers": "128MB", "max_connections": "200", "track_wal_io_timing": "on", "max_wal_size": "4GB",
+	}, show)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if ctx.Err() != nil {
+			show.sayf("interrupted, cleaning up")
+		}
+		err = errors.Join(err, db.close(show))
+	}()
+	if err := db.load(ctx, c.Rows, show); err != nil {
+		return err
+	}
+	if err := db.loadBench(ctx, show); err != nil {
+		return err
+	}
+	bench := &bench{db: db, show: show, out: benchResult{
+		Server: db.about, Begun: time.Now(), Rate: c.Rate, Readers: c.Readers, Conns: c.Conns, Rows: c.Rows, Params: c.Params,
+	}}
+	rounds := c.Rounds
+	if c.Quick {
+		rounds = 1
+	}
+	for _, s := range c.selected() {
+		if err := bench.run(ctx, s, rounds); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return c.tell(k, &bench.out)
+}
+
+// tell writes the table and the files.
+func (c *benchCmd) tell(k *kong.Context, out *benchResult) error {
+	if err := writeBenchTable(k.Stdout, out); err != nil {
+		return err
+	}
+	if c.JSON != "" {
+		if err := writeFile(c.JSON, out.writeJSON); err != nil {
+			return err
+		}
+		fmt.Fprintf(k.Stdout, "\nAll figures: %s\n", c.JSON)
+	}
+	if c.Report != "" {
+		if err := writeFile(c.Report, out.writeReport); err != nil {
+			return err
+		}
+		fmt.Fprintf(k.Stdout, "Charts: %s (open it in a browser; it needs no network)\n", c.Report)
+	}
+	return nil
+}
+
+// bench is a benchmark in the making.
+type bench struct {
+	db   *database
+	show *console
+	out  benchResult
+}
+
+// run runs a scenario's arms in turns. Each round begins with another arm.
+func (b *bench) run(ctx context.Context, s *scenario, rounds int) error {
+	if s.rounds > 0 {
+		rounds = s.rounds
+	}
+	out := &scenarioResult{Name: s.name, About: s.about, Rounds: rounds, runs: runs{}, last: map[string]*phase{}}
+	for _, a := range s.arms {
+		out.Arms = append(out.Arms, a.name)
+	}
+	for round := range rounds {
+		for i := range s.arms {
+			a := s.arms[(i+round)%len(s.arms)]
+			b.show.sayf("%s, round %d of %d: %s", s.name, round+1, rounds, a.name)
+			p, err := b.once(ctx, s, a)
+			if err != nil {
+				return fmt.Errorf("%s: %w", a.name, err)
+			}
+			f := numbersOf(p, s.timing(a))
+			if s.custom != nil {
+				s.custom(p, f)
+			}
+			out.runs[a.name] = append(out.runs[a.name], f)
+			out.last[a.name] = p
+		}
+	}
+	out.Claims = s.claims(out.runs)
+	for i := range out.Claims {
+		out.Claims[i].Scenario = s.name
+	}
+	b.out.Scenarios = append(b.out.Scenarios, out)
+	return nil
+}
+
+// once runs one arm.
+func (b *bench) once(ctx context.Context, s *scenario, a arm) (*phase, error) {
+	// What earlier runs wrote must not be a later one's burden.
+	if err := b.db.rest(ctx); err != nil {
+		return nil, err
+	}
+	target, err := a.open(ctx, b.db, b.out.Conns)
+	if err != nil {
+		return nil, err
+	}
+	defer target.close()
+	t := s.timing(a)
+	l := &load{
+		db: b.db, target: target, name: a.name, rate: b.out.Rate, readers: b.out.Readers, write: b.db.write,
+		lead: t.lead, length: t.lead + t.settle + t.measure, begun: b.out.Begun, quiet: true,
+	}
+	s.setUp(b.db, l)
+	if a.alone {
+		l.readers = 0
+	}
+	return l.run(ctx, b.show)
+}
