@@ -116,7 +116,7 @@ func (b *Bulkhead) penalised(a *account, now time.Duration) bool {
 // share is how much of the limit one active caller can have.
 func (b *Bulkhead) share() int {
 	n := max(1, b.actives)
-	return (b.limit + n - 1) / n
+	return (b.whole() + n - 1) / n
 }
 
 // touch returns the account of a caller that is seen now, out of the orders of idle

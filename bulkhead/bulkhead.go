@@ -34,8 +34,9 @@ type Bulkhead struct {
 	mode   Mode
 	closed error
 
-	limit, floor, start, ceiling int
+	limit, floor, start, ceiling int  // all 0: paused
 	ceilingFollows               bool // no ceiling was given
+	pause                        pause
 
 	running int        // cost
 	permits list[slot] // that run
@@ -167,7 +168,7 @@ func (b *Bulkhead) admit(ctx context.Context, caller string, cost int, now time.
 		return d
 	}
 	cost = min(cost, maxCost)
-	fits := b.all.n == 0 && b.running+min(cost, b.limit) <= b.limit && b.fewer()
+	fits := b.all.n == 0 && b.fits(cost) && b.fewer()
 	slot := 0
 	if !fits && mayWait && b.openFor() {
 		switch may {
@@ -187,7 +188,7 @@ func (b *Bulkhead) admit(ctx context.Context, caller string, cost int, now time.
 	}
 	a := b.touch(caller, now)
 	switch {
-	case b.mode != Enforce, slot != 0, fits && (mayWait || !b.capped(a, min(cost, b.limit), now)):
+	case b.mode != Enforce, slot != 0, fits && (mayWait || !b.capped(a, b.charged(cost), now)):
 		d.permit = b.grant(a, cost, slot, now)
 		if a.waiting.n > 0 {
 			b.place(a, now)

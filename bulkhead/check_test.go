@@ -84,7 +84,7 @@ func (b *Bulkhead) checkQueue(t testing.TB, now time.Duration) {
 	}
 	if b.all.n > 0 {
 		w := b.next()
-		if b.running+min(w.cost, b.limit) <= b.limit && b.fewer() {
+		if b.fits(w.cost) && b.fewer() {
 			t.Errorf("running %d of %d, and a read of %d waits", b.running, b.limit, w.cost)
 		}
 		if b.mode != Enforce {

@@ -28,6 +28,13 @@
 // depend on holders that mark their permits idle whenever they are not inside the
 // driver: a permit that nobody marks is taken for a long query.
 //
+// # Pauses
+//
+// [Bulkhead.SetBounds] with zeros pauses a bulkhead: its limit is 0, and reads wait, or
+// are refused where they may not. Who pauses it must end the pause. What runs goes on, and
+// what stalls it is let in as ever; when nothing runs, nothing is let in, but for one read
+// a minute, so that a pause that nobody ends starves none for good.
+//
 // All methods of a [Bulkhead] and its permits are safe for concurrent use. No lock is
 // held while a read waits or while [Options.MayOverdraw] runs.
 package bulkhead

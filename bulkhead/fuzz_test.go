@@ -121,10 +121,7 @@ func (d *duel) step(op byte, arg int) {
 			d.m.release(r)
 		}
 	case 6:
-		limit := 1 + arg%16
-		d.b.SetLimit(limit)
-		d.m.limit = limit
-		d.m.dispatch()
+		d.setLimit(arg)
 	case 7:
 		d.advance(1 + arg%64)
 	case 8:
@@ -136,6 +133,24 @@ func (d *duel) step(op byte, arg int) {
 	case 9:
 		d.idle(arg, false)
 	}
+}
+
+// setLimit sets a limit, or in one of eight cases pauses.
+func (d *duel) setLimit(arg int) {
+	limit, bounds := 1+arg%16, [3]int{1, 1, 16}
+	if arg >= 224 {
+		limit, bounds = 0, [3]int{}
+	}
+	if d.m.limit == 0 || limit == 0 {
+		if err := d.b.SetBounds(bounds[0], bounds[1], bounds[2]); err != nil {
+			d.t.Fatal(err)
+		}
+		d.m.limit, d.m.ceiling = bounds[0], bounds[2] // those who wait go by this first
+		d.m.dispatch()
+	}
+	d.b.SetLimit(limit)
+	d.m.limit = limit
+	d.m.dispatch()
 }
 
 func (d *duel) acquire(op byte, arg int) {
@@ -246,7 +261,14 @@ func (d *duel) judgeOverdraft() {
 	if s.StallSlots > d.stallSlots && !d.m.allIdle(d.b.stallAfter) {
 		d.t.Fatal("a stall slot opened while a permit was not idle for long enough")
 	}
-	if s.BusyStalls > d.busyStalls && d.m.now-max(d.m.lastMove, d.m.waitingSince) < d.b.busyStall {
+	still := d.b.busyStall
+	if d.m.limit == 0 && len(d.m.running) == 0 {
+		still = time.Minute
+		if s.StallSlots > d.stallSlots {
+			d.t.Fatal("a stall slot opened in a pause with nothing running")
+		}
+	}
+	if s.BusyStalls > d.busyStalls && d.m.now-max(d.m.lastMove, d.m.waitingSince) < still {
 		d.t.Fatal("a busy stall although something moved")
 	}
 	d.stallSlots, d.busyStalls = s.StallSlots, s.BusyStalls
@@ -263,7 +285,7 @@ func (d *duel) judgeOverdraft() {
 // liveness fails if all is idle, a read waits, and nobody is let in for twice as long
 // as it may take.
 func (d *duel) liveness() {
-	if len(d.m.waiting) == 0 || !d.m.allIdle(0) || d.m.lastMove == d.m.now {
+	if len(d.m.waiting) == 0 || !d.m.allIdle(0) || d.m.lastMove == d.m.now || d.m.limit == 0 && len(d.m.running) == 0 {
 		d.idleFor = 0
 		return
 	}
@@ -343,6 +365,7 @@ func (d *duel) close() {
 		delete(d.reads, r)
 	}
 	if !d.t.Failed() {
+		d.setLimit(0)
 		d.b.checkRest(d.t)
 	}
 }

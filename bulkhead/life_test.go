@@ -259,7 +259,7 @@ func TestLimitKeepsItsBounds(t *testing.T) {
 				t.Errorf("SetLimit(%d): %d, want %d", set, b.Limit(), want)
 			}
 		}
-		for _, bad := range [][3]int{{0, 4, 8}, {5, 4, 8}, {2, 9, 8}, {9, 9, 8}, {-1, -1, -1}} {
+		for _, bad := range [][3]int{{0, 4, 8}, {0, 0, 8}, {5, 4, 8}, {2, 9, 8}, {9, 9, 8}, {-1, -1, -1}} {
 			if err := b.SetBounds(bad[0], bad[1], bad[2]); err == nil || !strings.Contains(err.Error(), "want at ") {
 				t.Errorf("SetBounds(%v): %v", bad, err)
 			}

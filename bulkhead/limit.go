@@ -2,7 +2,7 @@ package bulkhead
 
 import "time"
 
-// Limit returns how much cost may run at once.
+// Limit returns how much cost may run at once, 0 in a pause.
 func (b *Bulkhead) Limit() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -30,12 +30,16 @@ func (b *Bulkhead) SetLimit(limit int) {
 }
 
 // SetBounds sets the floor, the start and the ceiling, and moves the limit between
-// them. It returns an error, and changes nothing, unless 1 <= floor <= start <= ceiling.
+// them. It returns an error, and changes nothing, unless 1 <= floor <= start <= ceiling
+// or all three are 0, which pauses the bulkhead until they are set again.
 func (b *Bulkhead) SetBounds(floor, start, ceiling int) error {
-	if err := checkBounds(floor, start, "Start", ceiling); err != nil {
-		return err
+	if floor != 0 || start != 0 || ceiling != 0 {
+		if err := checkBounds(floor, start, "Start", ceiling); err != nil {
+			return err
+		}
 	}
-	b.change(func(time.Duration) {
+	b.change(func(now time.Duration) {
+		b.setPause(ceiling == 0, now)
 		b.floor, b.start, b.ceiling = min(floor, maxCost), min(start, maxCost), min(ceiling, maxCost)
 		b.ceilingFollows = false
 		b.limit = min(max(b.limit, b.floor), b.ceiling)
@@ -89,7 +93,7 @@ func (b *Bulkhead) change(how func(now time.Duration)) {
 func (b *Bulkhead) EndPeriod() (contended bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	contended = b.mode != Off && (b.held || b.all.n > 0 || b.running >= b.limit || !b.fewer())
+	contended = b.mode != Off && (b.held || b.all.n > 0 || b.running >= b.whole() || !b.fewer())
 	b.held = b.all.n > 0 // those have begun to wait in the next period too
 	return contended
 }

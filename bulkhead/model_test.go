@@ -92,10 +92,13 @@ func (m *model) active() (n int) {
 }
 
 func (m *model) share() int {
-	return int(math.Ceil(float64(m.limit) / float64(max(1, m.active()))))
+	return int(math.Ceil(float64(m.whole()) / float64(max(1, m.active()))))
 }
 
-func (m *model) fits(r *modelRead) bool { return m.used()+min(r.cost, m.limit) <= m.limit }
+// whole is the limit, where it is not 0 but as a measure.
+func (m *model) whole() int { return max(1, m.limit) }
+
+func (m *model) fits(r *modelRead) bool { return m.used()+min(r.cost, m.whole()) <= m.limit }
 
 // next scans for the read that goes next.
 func (m *model) next() *modelRead {
@@ -137,7 +140,7 @@ func (m *model) passOver(by *modelRead) {
 		return
 	}
 	c := m.callers[first.caller]
-	if c.passed++; c.passed >= 2*m.limit {
+	if c.passed++; c.passed >= 2*m.whole() {
 		c.passed, c.lifted = 0, true
 	}
 }
@@ -168,7 +171,7 @@ func (m *model) leave(r *modelRead) {
 }
 
 func (m *model) grant(r *modelRead) {
-	r.cost = min(r.cost, m.limit)
+	r.cost = min(r.cost, m.whole())
 	r.outcome = "granted"
 	m.running = append(m.running, r)
 	c := m.callers[r.caller]
@@ -182,7 +185,7 @@ func (m *model) deny(r *modelRead, outcome string, charge, want bool) {
 	c := m.callers[r.caller]
 	running, waiting := m.cost(r.caller)
 	if charge && m.active() >= 2 && running+waiting >= m.share() {
-		c.value = min(m.demerit(c)+1, float64(m.ceiling)+3)
+		c.value = min(m.demerit(c)+1, float64(max(1, m.ceiling))+3)
 		c.lastDenial = m.now
 		if m.penalised(r.caller) {
 			c.wanted = false
@@ -240,7 +243,7 @@ func (m *model) capped(r *modelRead) bool {
 	for name, c := range m.callers {
 		others = others || name != r.caller && c.wanted && m.now-c.wantedAt < m.window
 	}
-	return others && running+min(r.cost, m.limit) > limit
+	return others && running+min(r.cost, m.whole()) > limit
 }
 
 func (m *model) makeRoom(r *modelRead) bool {
@@ -305,7 +308,7 @@ func (m *model) expire() {
 }
 
 func (m *model) contended() bool {
-	held := m.held || len(m.waiting) > 0 || m.used() >= m.limit
+	held := m.held || len(m.waiting) > 0 || m.used() >= m.whole()
 	m.held = len(m.waiting) > 0
 	return held
 }

@@ -141,7 +141,7 @@ func (b *Bulkhead) grant(a *account, cost, stall int, now time.Duration) Permit 
 		s = &slot{bulkhead: b}
 		s.running.owner = s
 	}
-	cost = min(cost, b.limit)
+	cost = b.charged(cost)
 	s.account, s.cost, s.granted, s.level, s.stall = a, cost, now, 0, stall
 	b.permits.pushBack(&s.running)
 	b.running += cost

@@ -174,7 +174,7 @@ func (b *Bulkhead) passOver(a *account, now time.Duration) {
 	if a.running < share || first.running >= share {
 		return
 	}
-	if first.passed++; first.passed >= liftTurns*b.limit {
+	if first.passed++; first.passed >= liftTurns*b.whole() {
 		first.passed, first.lifted = 0, true
 		b.place(first, now)
 	}
@@ -198,7 +198,7 @@ func (b *Bulkhead) dispatch(now time.Duration) {
 		w := b.next()
 		switch {
 		case b.gaveUp(w, now):
-		case b.running+min(w.cost, b.limit) <= b.limit:
+		case b.fits(w.cost):
 			b.passOver(w.account, now)
 			b.grantWaiter(w, 0, now)
 		default:

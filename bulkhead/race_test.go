@@ -83,7 +83,9 @@ func TestStress(t *testing.T) {
 			for n := 0; time.Now().Before(stop); n++ {
 				b.SetLimit(1 + n%20)
 				b.SetMode([]Mode{Enforce, Enforce, Enforce, Shadow, Enforce, Off}[n/7%6])
-				_ = b.SetBounds(1, 1+n%5, 5+n%15)
+				if _ = b.SetBounds(1, 1+n%5, 5+n%15); n%9 == 0 {
+					_ = b.SetBounds(0, 0, 0)
+				}
 				b.EndPeriod()
 				b.Callers()
 				b.check(t)
@@ -92,6 +94,9 @@ func TestStress(t *testing.T) {
 		})
 		wg.Wait()
 		b.SetMode(Enforce)
+		if err := b.SetBounds(1, 1, 5); err != nil {
+			t.Fatal(err)
+		}
 		b.checkRest(t)
 	}
 }

@@ -42,7 +42,7 @@ func (b *Bulkhead) charge(a *account, now time.Duration) {
 	if b.mode != Enforce || b.actives < 2 || a.demand() < int64(b.share()) {
 		return
 	}
-	a.score = a.score.Deny(b.policy, b.ceiling, b.time(now))
+	a.score = a.score.Deny(b.policy, max(1, b.ceiling), b.time(now))
 	if !a.scoring {
 		a.scoring = true
 		b.scored.pushBack(&a.scored)
@@ -101,14 +101,14 @@ const (
 )
 
 // retryAfter estimates when a read of this cost that comes back would find room: the
-// queue before it drains at the limit's cost per mean time that a permit is held. The
-// jitter keeps those that are refused together from coming back together.
+// queue before it drains at the limit's cost per mean time that a permit is held, once a
+// pause is over. The jitter keeps those that are refused together from coming back together.
 func (b *Bulkhead) retryAfter(cost int) time.Duration {
 	held := b.heldMean
 	if held == 0 {
 		held = float64(firstHeld)
 	}
-	rounds := float64(b.queue.cost+int64(min(cost, b.limit))) / float64(b.limit)
-	d := min(max(held*rounds, float64(minRetryAfter)), float64(maxRetryAfter))
+	rounds := float64(b.queue.cost+int64(b.charged(cost))) / float64(b.whole())
+	d := min(max(held*rounds+float64(b.pause.left(b.clock)), float64(minRetryAfter)), float64(maxRetryAfter))
 	return time.Duration(d * (0.75 + 0.5*rand.Float64()))
 }

@@ -150,6 +150,9 @@ func (b *Bulkhead) openSlot() int {
 // slotDue returns when a stall slot is due at the earliest: when all running permits
 // will have been idle for StallAfter, those now busy counted as idle from now.
 func (b *Bulkhead) slotDue(now time.Duration) time.Duration {
+	if b.resting() {
+		return never
+	}
 	due := b.stalls.askAfter[StallSlot]
 	free := b.stalls.free() != 0
 	switch {
@@ -170,7 +173,11 @@ func (b *Bulkhead) slotDue(now time.Duration) time.Duration {
 
 // busyDue returns when a busy stall is due at the earliest.
 func (b *Bulkhead) busyDue() time.Duration {
-	return max(max(b.lastMove, b.waitingSince)+b.stalls.busyWait, b.stalls.askAfter[BusyStall])
+	wait := b.stalls.busyWait
+	if b.resting() {
+		wait = max(wait, maxBusyWait)
+	}
+	return max(max(b.lastMove, b.waitingSince)+wait, b.stalls.askAfter[BusyStall])
 }
 
 // watchProgress gives older waiters a turn at the slot when it is in use while none of
