@@ -19,5 +19,9 @@ func NewFleetLimit(t *testing.T, ceiling int, options fleet.Options) (*fleetLimi
 	if l.member, err = fleet.New(options); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(l.stop)
 	return l, l.member
 }
+
+// Bulkhead returns what the limit moves.
+func (l *fleetLimit) Bulkhead() *bulkhead.Bulkhead { return l.bulkhead }

@@ -68,7 +68,9 @@ type fleetLimit struct {
 
 	mu      sync.Mutex // guards the fields below; taken before the bulkhead's own
 	allowed int        // math.MaxInt: pressure holds nothing back
-	ceiling int
+	ceiling int        // at least 1: a pool that waits for its turn is paused besides
+	turn    *time.Timer
+	stopped bool
 }
 
 // newFleet returns the pool's part in its fleet, nil when it is in none. Until the first
@@ -92,19 +94,43 @@ func newFleet(p *Pool, s settings, period time.Duration) (*fleetLimit, error) {
 	return l, nil
 }
 
-// follow moves the bounds to what the fleet gives now.
+// follow moves the bounds to what the fleet gives now. Where it gives nothing, because
+// it is not the pool's turn, the bulkhead is paused. A turn is over at its time and not
+// with a period, so that while one pool is late to stop the next does not run besides.
 func (l *fleetLimit) follow(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// The bulkhead has no limit of 0: a pool of a crowd that waits for its turn runs one.
-	l.ceiling = max(1, l.member.Ceiling(now))
-	// 1 <= floor <= ceiling: it cannot fail.
-	_ = l.bulkhead.SetBounds(min(l.floor, l.ceiling), l.ceiling, l.ceiling)
-	l.bulkhead.SetLimit(min(l.allowed, l.ceiling))
+	ceiling := l.member.Ceiling(now)
+	l.ceiling = max(1, ceiling)
+	// 1 <= floor <= ceiling, or all are 0: it cannot fail.
+	_ = l.bulkhead.SetBounds(min(l.floor, ceiling), ceiling, ceiling)
+	l.bulkhead.SetLimit(min(l.allowed, ceiling))
+	if next := l.member.NextTurn(now); !next.IsZero() && !l.stopped {
+		l.followIn(max(next.Sub(now), time.Millisecond))
+	}
 }
 
-// Limit, SetLimit, EndPeriod and Bounds make it an [adaptive.Limiter].
-func (l *fleetLimit) Limit() int { return l.bulkhead.Limit() }
+// followIn follows again after a time. The caller holds the lock.
+func (l *fleetLimit) followIn(after time.Duration) {
+	if l.turn == nil {
+		l.turn = time.AfterFunc(after, func() { l.follow(time.Now()) })
+		return
+	}
+	l.turn.Reset(after)
+}
+
+// stop ends the turns.
+func (l *fleetLimit) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped = true; l.turn != nil {
+		l.turn.Stop()
+	}
+}
+
+// Limit, SetLimit, EndPeriod and Bounds make it an [adaptive.Limiter], which knows
+// nothing of turns: a pause is none of its cuts.
+func (l *fleetLimit) Limit() int { return max(1, l.bulkhead.Limit()) }
 
 // SetLimit takes what pressure allows. A limit that has climbed to the ceiling is held
 // back by nothing but the fleet; one that the ceiling alone has lowered to there has not
@@ -112,7 +138,7 @@ func (l *fleetLimit) Limit() int { return l.bulkhead.Limit() }
 func (l *fleetLimit) SetLimit(limit int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch current := l.bulkhead.Limit(); {
+	switch current := l.Limit(); {
 	case limit == current:
 		return
 	case limit > current && limit >= l.ceiling:
@@ -128,7 +154,10 @@ func (l *fleetLimit) EndPeriod() (contended bool) {
 	return l.bulkhead.EndPeriod()
 }
 
-func (l *fleetLimit) Bounds() (floor, start, ceiling int) { return l.bulkhead.Bounds() }
+func (l *fleetLimit) Bounds() (floor, start, ceiling int) {
+	floor, start, ceiling = l.bulkhead.Bounds()
+	return max(1, floor), max(1, start), max(1, ceiling)
+}
 
 // fleetSource is a poller that paces itself by the size of the fleet, and tells the
 // member what each poll saw.

@@ -108,6 +108,9 @@ func (m *monitor) stop() {
 	m.stopped = true
 	m.mu.Unlock()
 	m.limit.Stop()
+	if m.fleet != nil {
+		m.fleet.stop()
+	}
 	m.poller.Close()
 }
 

@@ -62,12 +62,32 @@ func (r rotation) has(at time.Time) bool {
 	case r.slots <= 0:
 		return false
 	}
-	position := at.UnixNano() / int64(turn/time.Duration(r.slots))
+	behind, _ := r.behind(at)
+	return behind < int64(r.slots)
+}
+
+// behind is how many steps the window's front is past the member, who has a permit while
+// the window is not past it, and when the window moves on next.
+func (r rotation) behind(at time.Time) (steps int64, next time.Time) {
+	step := int64(turn / time.Duration(r.slots))
+	position := at.UnixNano() / step
 	behind := (int64(r.index) - position) % int64(r.count)
 	if behind < 0 {
 		behind += int64(r.count)
 	}
-	return behind < int64(r.slots)
+	return behind, time.Unix(0, (position+1)*step)
+}
+
+// changes returns when has will say otherwise; zero: never.
+func (r rotation) changes(at time.Time) time.Time {
+	if r.slots <= 0 || r.slots >= r.count {
+		return time.Time{}
+	}
+	behind, next := r.behind(at)
+	if behind >= int64(r.slots) {
+		behind -= int64(r.slots)
+	}
+	return next.Add(time.Duration(behind) * (turn / time.Duration(r.slots)))
 }
 
 // plan is a division of the limit over members.

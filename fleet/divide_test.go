@@ -78,3 +78,22 @@ func TestCrowdPlans(t *testing.T) {
 		}
 	}
 }
+
+// TestTurnsChangeWhenTheySay walks from change to change: between two nothing changes.
+func TestTurnsChangeWhenTheySay(t *testing.T) {
+	at := time.Date(2030, 1, 1, 0, 0, 0, 777, time.UTC)
+	for _, r := range []rotation{{0, 300, 40}, {299, 300, 40}, {3, 4, 1}, {0, 2, 1}, {5, 7, 6}, {1, 7, 3}} {
+		for range 50 {
+			next, had := r.changes(at), r.has(at)
+			if !next.After(at) || r.has(next) == had || r.has(next.Add(-1)) != had || r.has(at.Add(next.Sub(at)/2)) != had {
+				t.Fatalf("%+v at %v: has %v, says that it changes at %v", r, at, had, next)
+			}
+			at = next
+		}
+	}
+	for _, r := range []rotation{{}, {0, 4, 4}, {0, 4, 0}} {
+		if next := r.changes(at); !next.IsZero() {
+			t.Errorf("%+v changes at %v, and never does", r, next)
+		}
+	}
+}

@@ -204,6 +204,19 @@ func (m *Member) ceiling(now time.Time) (ceiling int, lost bool) {
 	return min(ceiling, m.options.Most), false
 }
 
+// NextTurn returns when the ceiling changes because a turn begins or ends; zero while
+// none are taken. Asked for just then, the ceilings of a crowd that sees itself alike sum
+// to the limit at each moment.
+func (m *Member) NextTurn(now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := m.turns.changes(now.Add(m.ahead))
+	if at.IsZero() {
+		return at
+	}
+	return now.Add(at.Sub(now.Add(m.ahead)))
+}
+
 // static is the share of a member that sees nobody.
 func (m *Member) static(size int) int {
 	return min(max(1, m.options.Limit/max(size, 1)), m.options.Most)
