@@ -25,8 +25,8 @@ type FleetOptions struct {
 	Limit int
 	// Size is how many pools to expect where they cannot be seen (`yield_fleet_size`):
 	// behind a bouncer that shares the monitor's session, or while no poll has succeeded
-	// for the lease. The pool then keeps to Limit / Size; before its first poll it runs
-	// one read. Default 1.
+	// for the lease. The pool then keeps to Limit / Size; before its second poll it
+	// runs one read. Default 1.
 	Size int
 	// Lease is how long a pool that is not heard of keeps its share. Default 5 s.
 	Lease time.Duration
@@ -73,7 +73,7 @@ type fleetLimit struct {
 	stopped bool
 }
 
-// newFleet returns the pool's part in its fleet, nil when it is in none. Until the first
+// newFleet returns the pool's part in its fleet, nil when it is in none. Until its second
 // poll the pool may run one read.
 func newFleet(p *Pool, s settings, period time.Duration) (*fleetLimit, error) {
 	o := s.Fleet

@@ -59,6 +59,8 @@ func TestFleetLimit(t *testing.T) {
 		hungry := func(beat string) string { return member.Prefix() + "0a1b2c3d:" + beat + ":6:9:c:6" }
 		want("before the first poll", 1, 1)
 		see()
+		want("after the first", 1, 1)
+		see()
 		want("alone", 12, 12)
 		limiter.SetLimit(6)
 		want("cut", 6, 12)

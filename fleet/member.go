@@ -28,11 +28,12 @@ type Member struct {
 	roof     int     // ceiling as of the last Observe, with slack
 	slack    int
 	turns    rotation
+	caution  caution
 	shared   bool // a bouncer shares our session
 	lost     bool // could not poll for the lease
 }
 
-// New returns a member that has not polled yet. Until it has, its ceiling is 1.
+// New returns a member that has not polled yet. Until it has twice, its ceiling is 1.
 func New(options Options) (*Member, error) {
 	options, err := options.validated()
 	if err != nil {
@@ -103,6 +104,7 @@ func (m *Member) observe(now time.Time, view View) (bouncer, back bool) {
 	lease := m.lease()
 	peers := m.roster.live(now, lease)
 	back, m.lost = m.lost, false
+	m.caution.observe(now, len(peers)+1, m)
 	m.observed, m.size = now, len(peers)+1
 	if !view.ServerTime.IsZero() {
 		m.ahead = view.ServerTime.Sub(now)
@@ -193,11 +195,12 @@ func (m *Member) ceiling(now time.Time) (ceiling int, lost bool) {
 			size = m.options.Size
 		}
 		return m.static(size), true
-	case silent > 2*m.pollEvery()+m.options.Period:
+	case silent > m.patience():
 		ceiling = m.granted
 	default:
 		ceiling = m.roof
 	}
+	ceiling = m.caution.bound(ceiling)
 	if m.turns.has(now.Add(m.ahead)) {
 		ceiling++
 	}
@@ -240,6 +243,9 @@ func (m *Member) PollEvery() time.Duration {
 func (m *Member) pollEvery() time.Duration {
 	return max(m.options.Period, time.Duration(float64(m.size)/m.options.PollRate*float64(time.Second)))
 }
+
+// patience is how long after a poll what it saw still holds.
+func (m *Member) patience() time.Duration { return 2*m.pollEvery() + m.options.Period }
 
 func (m *Member) lease() time.Duration { return max(m.options.Lease, 3*m.pollEvery()) }
 
