@@ -214,8 +214,8 @@ func noErrors(t *testing.T, members []*process) {
 	}
 }
 
-// members' ceilings, in descending order, are the wanted ones. Which of them has what does
-// not divide is by their ids.
+// sharesOf tells whether the members' ceilings are the wanted ones in some order: who has
+// what does not divide is by their ids.
 func sharesOf(members []*process, want ...int) func() (string, bool) {
 	return func() (string, bool) {
 		var got []int

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -51,7 +52,7 @@ func newCable(t *testing.T, version string) *cable {
 	mustRun(t, "docker", "network", "connect", name, c.id)
 	// It has the network for itself, so after a restart it has the same address.
 	address := mustRun(t, "docker", "inspect", "--format", fmt.Sprintf("{{(index .NetworkSettings.Networks %q).IPAddress}}", name), c.id)
-	c.direct = fmt.Sprintf("postgres://%s:%s@%s:5432/%s?sslmode=disable", config.User, config.Password, address, config.Database)
+	c.direct = fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", config.User, config.Password, net.JoinHostPort(address, "5432"), config.Database)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, c.direct)

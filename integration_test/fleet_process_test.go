@@ -18,18 +18,21 @@ func TestFleetProcesses(t *testing.T) {
 	database := newDatabase(t)
 	dsn := withParams(database, crew)
 	w := startWatch(t, withParams(database))
+	begun := time.Now()
 	members := startMembers(t, 4, dsn)
 	comesTrue(t, 20*time.Second, "even shares of four", sharesOf(members, 4, 4, 4, 4))
+	time.Sleep(time.Second)
+	w.within(t, "all start at once", 16, begun)
 	even := time.Now()
 
-	ended := holdAll(t, members, 4*time.Second) // through the surge and back
+	ended := holdAll(t, members, 5*time.Second) // through the surge and back
 	surge := startMembers(t, 4, dsn)
 	all := slices.Concat(members, surge)
 	comesTrue(t, 20*time.Second, "even shares of eight", sharesOf(all, 2, 2, 2, 2, 2, 2, 2, 2))
 	for i, m := range surge {
 		took(t, fmt.Sprintf("newcomer %d: its share", i), all, firstPoll(m), 3, ceilingAbove(m, 2))
 	}
-	time.Sleep(time.Second) // of eight
+	time.Sleep(2 * time.Second) // of eight
 	killed := time.Now()
 	for _, m := range surge {
 		m.signal(t, syscall.SIGKILL)
@@ -38,6 +41,7 @@ func TestFleetProcesses(t *testing.T) {
 	for i, m := range members {
 		took(t, fmt.Sprintf("member %d: its part of what the dead had", i), members, killed, 2, ceilingAbove(m, 4))
 	}
+	time.Sleep(time.Second)
 	w.within(t, "four, eight, four", 16, even)
 	ended()
 	noErrors(t, all)
