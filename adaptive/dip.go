@@ -18,6 +18,7 @@ const (
 // dip is the state of that. The zero dip is none.
 type dip struct {
 	active  bool
+	from    int // the limit before
 	began   time.Time
 	drained time.Time
 	periods int // since it drained
@@ -34,8 +35,8 @@ func (d *dip) wanted(now time.Time, limit int, b Bounds, contended bool, v press
 	return !d.active && contended && v.NeedBaseline && v.WritesMove && !v.Freeze && limit > b.low() && !now.Before(d.again)
 }
 
-func (d *dip) begin(now time.Time) {
-	d.active, d.began, d.drained, d.periods = true, now, time.Time{}, 0
+func (d *dip) begin(now time.Time, limit int) {
+	d.active, d.from, d.began, d.drained, d.periods = true, limit, now, time.Time{}, 0
 }
 
 // over takes in a period of the dip and reports whether it ended.

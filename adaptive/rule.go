@@ -58,6 +58,7 @@ type outcome struct {
 const (
 	reasonBaseline  = "learns a first baseline at the floor"
 	reasonLearned   = "the first baseline is learned"
+	reasonUntaught  = "too few writes for a first baseline: goes back"
 	reasonUnknown   = "nothing to judge by"
 	reasonDrift     = "nothing to judge by for long: drifts to the start"
 	reasonUnhelpful = "lowering did not help: reads are not to blame"
@@ -110,12 +111,16 @@ func (r rule) dipping(s *state, in input) (outcome, bool) {
 	low := in.bounds.low()
 	if s.dip.active {
 		if s.dip.over(in.now, low, in.activity.Running, in.verdict.NeedBaseline, r.hold, r.holdMax) {
+			if in.verdict.NeedBaseline || !in.verdict.Known {
+				// Nothing was learned, so nothing says that reads should run at the floor.
+				return outcome{in.bounds.clamp(s.dip.from), reasonUntaught}, true
+			}
 			return outcome{in.limit, reasonLearned}, true
 		}
 		return outcome{low, reasonBaseline}, true
 	}
 	if s.dip.wanted(in.now, in.limit, in.bounds, in.contended, in.verdict) {
-		s.dip.begin(in.now)
+		s.dip.begin(in.now, in.limit)
 		s.count = 0
 		return outcome{low, reasonBaseline}, true
 	}

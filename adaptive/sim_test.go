@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/pgyield/pgyield/pressure"
 )
 
 var (
@@ -169,6 +171,39 @@ func TestColdStartHarmless(t *testing.T) {
 			t.Errorf("%d periods of dip after 2.5 s, limit %d, lowered %d times", dips, m.limit, l.Lowered())
 		}
 	})
+}
+
+// TestColdStartFewWrites: two seconds at the floor would teach nothing, so reads are
+// not sent there.
+func TestColdStartFewWrites(t *testing.T) {
+	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.readers, m.writeRate = 16, 1
+		m.run(l, 10*time.Minute, func(d Decision) {
+			if d.To < 16 {
+				t.Fatalf("limit %d: %s", d.To, d.Reason)
+			}
+		})
+	})
+}
+
+// TestDipTaughtNothing: a dip at whose end there is still nothing to compare with is
+// taken back.
+func TestDipTaughtNothing(t *testing.T) {
+	r := rule{periods: 2, hold: DefaultHold, holdMax: DefaultHoldMax, staleAfter: DefaultStaleAfter}
+	in := input{now: time.Unix(1000, 0), limit: 16, bounds: wide, contended: true}
+	in.activity.Running = 1
+	in.verdict = pressure.Verdict{WritesMove: true, NeedBaseline: true}
+	s, out := r.next(state{}, in)
+	for n := 0; out.reason == reasonBaseline; n++ {
+		if out.to != 1 || n > 20 {
+			t.Fatalf("after %d periods of dip the limit is %d", n, out.to)
+		}
+		in.now, in.limit = in.now.Add(DefaultPeriod), out.to
+		s, out = r.next(s, in)
+	}
+	if out.to != 16 || out.reason != reasonUntaught {
+		t.Errorf("then to %d: %s", out.to, out.reason)
+	}
 }
 
 // TestReadsNotToBlame: writes are slow for reasons that reads have no part in, and

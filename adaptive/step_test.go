@@ -173,6 +173,10 @@ func check(t *testing.T, r rule, s state, in input, out outcome) {
 	}
 	if out.to > in.limit {
 		switch out.reason {
+		case reasonUntaught:
+			if out.to > s.dip.from {
+				fail("above where the dip began")
+			}
 		case reasonUnhelpful:
 		case reasonTrial, reasonDrift:
 			if out.to != in.limit+1 {

@@ -256,10 +256,10 @@ func (j *Judge) signals(fresh bool) []Signal {
 }
 
 // needBaseline is true when writes move and what would judge them has no quiet
-// baseline.
+// baseline, but could soon have one.
 func (j *Judge) needBaseline(ownMoves, serverMoves bool) bool {
 	if ownMoves {
-		return j.own.absolute == 0 && (!j.own.usable() || !j.own.baseQuiet)
+		return j.own.absolute == 0 && j.own.rate >= teachableRate && (!j.own.usable() || !j.own.baseQuiet)
 	}
 	if !serverMoves {
 		return false

@@ -19,6 +19,9 @@ const (
 	// a minute keep a baseline at all.
 	baselineKeeps = 24.0
 	accumulateFor = time.Minute
+	// teachableRate is how many writes a second teach a baseline in the two seconds for
+	// which reads may be held at their floor for it.
+	teachableRate = minWrites / 2.0
 )
 
 // own judges by the program's own write latency.
