@@ -20,6 +20,9 @@ type arm struct {
 	// learns: it finds its limit by itself, and so is given writes alone to learn from and
 	// time to settle. A fixed one needs neither.
 	learns bool
+	// measure replaces the scenario's where it is set: only pgyield's own tries of a level
+	// that pressed are so rare that a short measurement would not hold them.
+	measure time.Duration
 }
 
 // Names of arms that targets refer to.
@@ -50,13 +53,14 @@ func allArms(params string) []arm {
 	for _, k := range statics {
 		arms = append(arms, arm{name: armStatic(k), open: openSplit(k)})
 	}
+	const short = 8 * time.Second
+	tolerant := yieldArm(armTolerant, params+" yield_tolerance=3", pgyield.Options{})
+	shadow := yieldArm(armShadow, params, pgyield.Options{Mode: pgyield.Shadow})
+	tolerant.measure, shadow.measure = 2*short, short
 	return append(arms,
-		arm{name: armFailsafe, open: openFailsafe, learns: true},
-		arm{name: armAIMD, open: openAIMD, learns: true},
-		yieldArm(armYield, params, pgyield.Options{}),
-		yieldArm(armTolerant, params+" yield_tolerance=3", pgyield.Options{}),
-		yieldArm(armShadow, params, pgyield.Options{Mode: pgyield.Shadow}),
-	)
+		arm{name: armFailsafe, open: openFailsafe, learns: true, measure: short},
+		arm{name: armAIMD, open: openAIMD, learns: true, measure: short},
+		yieldArm(armYield, params, pgyield.Options{}), tolerant, shadow)
 }
 
 // some selects arms by name.

@@ -61,9 +61,9 @@ const (
 
 // relief is the end of an overload: writes stop, or reads turn light.
 func relief(name, params string, writesStop bool) *scenario {
-	after, length, about := 5*time.Second, 10*time.Second, "Overload, then no writes any more."
+	after, length, about := 5*time.Second, 9*time.Second, "Overload, then no writes any more."
 	if !writesStop {
-		after, length, about = 10*time.Second, 14*time.Second, "Overload, then short reads with pauses, beside the same writes."
+		after, length, about = 10*time.Second, 13*time.Second, "Overload, then short reads with pauses, beside the same writes."
 	}
 	changed := reliefLead + reliefAt
 	return &scenario{

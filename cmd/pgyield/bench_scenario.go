@@ -33,7 +33,11 @@ func (s *scenario) timing(a arm) timing {
 	if !a.learns && s.fixed != (timing{}) {
 		return s.fixed
 	}
-	return timing{s.lead, s.settle, s.measure}
+	t := timing{s.lead, s.settle, s.measure}
+	if a.measure > 0 {
+		t.measure = min(t.measure, a.measure)
+	}
+	return t
 }
 
 // scenarios are all of the benchmark, or those of its quick form.
@@ -45,14 +49,14 @@ func scenarios(params string, quick bool) []*scenario {
 	}
 	list := []*scenario{
 		steady("aggregates", "Cached aggregates, bound by the processor.", params, (*database).read),
-		steady("sorts", "Sorts with temporary files.", params, (*database).sort),
-		steady("scans", "Scans of a table that the server's cache does not hold.", params, (*database).scan),
+		fewerArms(steady("sorts", "Sorts with temporary files.", params, (*database).sort)),
+		fewerArms(steady("scans", "Scans of a table that the server's cache does not hold.", params, (*database).scan)),
 		points("paced point reads", "Reads by key from 16 callers that pause 20 ms, beside the same writes.", params, 20*time.Millisecond, 0),
 		points("greedy point reads", "Reads by key from 12 callers without a pause, so below the limit, beside one write a second.", params, 0, 1),
 		onset(params), relief("relief: writes stop", params, true), relief("relief: reads turn light", params, false), coldStart(params),
 		lowRate(params),
 	}
-	const control = 10 * time.Second
+	const control = 8 * time.Second
 	return append(list,
 		lightControl(params, "bulk load", (*database).bulkLoad, 0, control),
 		lightControl(params, "hot row", (*database).hotRow, 0, control),
@@ -69,14 +73,20 @@ func scenarios(params string, quick bool) []*scenario {
 func steady(name, about, params string, read func(*database, context.Context, pool, time.Duration) error) *scenario {
 	s := &scenario{
 		name: name, about: about, arms: allArms(params),
-		// A minute holds three tries of a level that pressed; later they are a minute apart.
-		lead: 3 * time.Second, settle: 5 * time.Second, measure: 60 * time.Second,
+		// 40 s hold two tries of a level that pressed; later they are a minute apart.
+		lead: 3 * time.Second, settle: 4 * time.Second, measure: 40 * time.Second,
 		fixed: timing{time.Second, time.Second, 6 * time.Second},
 		setUp: func(db *database, l *load) {
 			l.read = func(ctx context.Context, p pool, at time.Duration) error { return read(db, ctx, p, at) }
 		},
 	}
 	s.claims = steadyClaims
+	return s
+}
+
+// fewerArms leaves out what the first steady load has shown.
+func fewerArms(s *scenario) *scenario {
+	s.arms = slices.DeleteFunc(s.arms, func(a arm) bool { return a.name == armTolerant || a.name == armShadow })
 	return s
 }
 
@@ -119,7 +129,7 @@ func staticNames() []string {
 func points(name, about, params string, wait time.Duration, rate int) *scenario {
 	return &scenario{
 		name: name, about: about, arms: some(allArms(params), armPlain, armYield, armShadow),
-		lead: 2 * time.Second, settle: 2 * time.Second, measure: 6 * time.Second,
+		lead: 2 * time.Second, settle: time.Second, measure: 5 * time.Second,
 		setUp: func(db *database, l *load) {
 			l.read, l.pause = db.point, wait
 			if rate > 0 {
@@ -140,7 +150,7 @@ func lightControl(params, name string, beside func(*database, context.Context), 
 	return &scenario{
 		name: "light reads: " + name, about: "Writes that are busy by themselves, beside four callers of short reads.",
 		arms: []arm{yieldArm(armYield, params, pgyield.Options{})},
-		lead: 3 * time.Second, settle: 2 * time.Second, measure: measure,
+		lead: 3 * time.Second, settle: time.Second, measure: measure,
 		setUp: func(db *database, l *load) {
 			l.read, l.readers, l.pause = db.point, 4, 20*time.Millisecond
 			withBeside(db, l, beside, rate)
@@ -171,7 +181,7 @@ func blameless(params, name string, beside func(*database, context.Context), rat
 	return &scenario{
 		name: "sleeping reads: " + name, about: "Greedy reads that only sleep, at a limit of 4, beside writes that are slow by themselves.",
 		arms: []arm{yieldArm(armYield, params+" yield_read_limit=4", pgyield.Options{})},
-		lead: 4 * time.Second, settle: 15 * time.Second, measure: 15 * time.Second,
+		lead: 3 * time.Second, settle: 15 * time.Second, measure: 12 * time.Second,
 		setUp: func(db *database, l *load) {
 			l.read = db.sleep
 			withBeside(db, l, beside, rate)
