@@ -183,7 +183,9 @@ func (s *fleetSource) Sample(ctx context.Context) (pressure.Sample, error) {
 	sample, err := s.poller.Sample(ctx)
 	now := time.Now()
 	if err == nil {
-		s.limit.member.Observe(now, fleet.View{Names: sample.Names, ServerTime: sample.ServerTime})
+		s.limit.member.Observe(now, fleet.View{
+			Names: sample.Names, ServerTime: sample.ServerTime, Mark: sample.Mark, Marked: sample.Marked,
+		})
 		s.limit.follow(now)
 	}
 	every := min(s.limit.member.PollEvery(), maxFleetPause)

@@ -49,6 +49,7 @@ func newMonitor(p *Pool, s settings) (*monitor, error) {
 	}
 	if m.fleet != nil {
 		polling.Name, polling.NamePrefix = m.fleet.member.Name, m.fleet.member.Prefix()
+		polling.Mark = m.fleet.member.ID()
 	}
 	if m.poller, err = pressure.NewPoller(p.monitorConfig(s.MonitorConfig), polling); err != nil {
 		return nil, err

@@ -118,6 +118,7 @@ func (o *Options) rejectOwned() error {
 		{"Pressure.Maintain", o.Pressure.Maintain != nil},
 		{"Pressure.Name", o.Pressure.Name != nil},
 		{"Pressure.NamePrefix", o.Pressure.NamePrefix != ""},
+		{"Pressure.Mark", o.Pressure.Mark != ""},
 	} {
 		if f.set {
 			return fmt.Errorf("pgyield: Options.%s is set, but belongs to the pool and must be unset", f.name)

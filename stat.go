@@ -1,8 +1,11 @@
 package pgyield
 
 import (
+	"time"
+
 	"github.com/pgyield/pgyield/adaptive"
 	"github.com/pgyield/pgyield/bulkhead"
+	"github.com/pgyield/pgyield/fleet"
 	"github.com/pgyield/pgyield/intent"
 	"github.com/pgyield/pgyield/pressure"
 )
@@ -16,6 +19,7 @@ type ReadStat struct {
 	decision   adaptive.Decision
 	blind      bool
 	polls      pressure.Stat
+	fleet      fleet.Stat
 }
 
 // ReadStat returns a snapshot. It is safe for concurrent use and takes no time of the
@@ -30,6 +34,9 @@ func (p *Pool) ReadStat() *ReadStat {
 		s.decision = m.limit.LastDecision()
 		s.polls = m.poller.Stat()
 		s.blind = s.polls.Blind || m.limit.Blind()
+		if m.fleet != nil {
+			s.fleet = m.fleet.member.Stat(time.Now())
+		}
 	}
 	return s
 }
@@ -37,7 +44,8 @@ func (p *Pool) ReadStat() *ReadStat {
 // Mode returns what the gate does with reads.
 func (s *ReadStat) Mode() Mode { return s.gate.Mode }
 
-// Limit returns how much cost may run at once.
+// Limit returns how much cost may run at once; 0 while the pool waits for its turn in a
+// fleet with more members than the limit.
 func (s *ReadStat) Limit() int { return s.gate.Limit }
 
 // Floor returns the lowest limit.
@@ -116,3 +124,7 @@ func (s *ReadStat) Waits() bulkhead.Histogram { return s.gate.Waits }
 
 // Polls returns a snapshot of the monitor's polls; its zero value with a fixed limit.
 func (s *ReadStat) Polls() pressure.Stat { return s.polls }
+
+// Fleet returns a snapshot of the pool's part in its fleet: its members, the limit they
+// share, and what this pool has of it. It is the zero value when the pool is in none.
+func (s *ReadStat) Fleet() fleet.Stat { return s.fleet }

@@ -79,9 +79,11 @@ type View struct {
 	// assumed to agree with the other members'.
 	ServerTime time.Time
 	// Mark is what the poll found in its session of the mark that polls leave there, which
-	// is the member's ID: empty on a fresh session. Another member's mark means that a
-	// bouncer shares the session.
-	Mark string
+	// is the member's ID. Marked: an earlier poll on this connection has left it, so that
+	// any other mark, or none, means that a bouncer shares the session. Before, Mark says
+	// nothing: a bouncer that gives each client a session leaves the last client's there.
+	Mark   string
+	Marked bool
 }
 
 // Observe takes what a poll saw, after a Name that the same poll set.
@@ -109,7 +111,7 @@ func (m *Member) observe(now time.Time, view View) (bouncer, back bool) {
 	if !view.ServerTime.IsZero() {
 		m.ahead = view.ServerTime.Sub(now)
 	}
-	if view.Mark != "" && view.Mark != m.id || m.roster.echoes >= 3 {
+	if view.Marked && view.Mark != m.id || m.roster.echoes >= 3 {
 		bouncer = !m.shared
 		m.shared = true
 	}

@@ -244,18 +244,22 @@ func TestLiar(t *testing.T) {
 func TestBouncer(t *testing.T) {
 	b := newBench(t, 1, Options{Limit: 40, Size: 4})
 	m := b.members[0]
-	for _, mark := range []string{"", m.ID(), m.ID()} {
+	for _, view := range []View{{}, {Mark: m.ID(), Marked: true}, {Mark: "0a1b2c3d"}, {Mark: m.ID(), Marked: true}} {
 		m.Name()
-		m.Observe(b.now, View{Mark: mark})
+		m.Observe(b.now, view) // the third is the first of another connection
 	}
 	b.want(0, 40)
-	for range 3 {
-		m.Name()
-		m.Observe(b.now, View{Mark: "0a1b2c3d"})
-	}
-	b.want(0, 10)
-	if n := strings.Count(b.log.String(), "bouncer"); n != 1 || !m.Stat(b.now).Shared {
-		t.Errorf("said %d times: %s", n, b.log.String())
+	for _, mark := range []string{"0a1b2c3d", ""} {
+		b = newBench(t, 1, Options{Limit: 40, Size: 4})
+		m = b.members[0]
+		for range 3 {
+			m.Name()
+			m.Observe(b.now, View{Mark: mark, Marked: true})
+		}
+		b.want(0, 10)
+		if n := strings.Count(b.log.String(), "bouncer"); n != 1 || !m.Stat(b.now).Shared {
+			t.Errorf("mark %q: said %d times: %s", mark, n, b.log.String())
+		}
 	}
 
 	// Without marks: the member's own name moves on in other sessions.

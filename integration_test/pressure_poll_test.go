@@ -247,7 +247,7 @@ func TestPressureMaintainAndNames(t *testing.T) {
 			return err
 		},
 	}
-	options.Name = func() string { return "pgyield/test/a" }
+	options.Name, options.Mark = func() string { return "pgyield/test/a" }, "aaaaaaaa"
 	a, _ := newTestPoller(t, dsn, options)
 	options.Maintain = nil
 	options.Name = func() string { return "pgyield/test/b" + strings.Repeat("x", 100) }
@@ -255,6 +255,9 @@ func TestPressureMaintainAndNames(t *testing.T) {
 	mustSample(t, a)
 	mustSample(t, b)
 	s := mustSample(t, a)
+	if s.Mark != "aaaaaaaa" || !s.Marked {
+		t.Errorf("a found the mark %q in its own session; one left there: %v", s.Mark, s.Marked)
+	}
 	if len(s.Names) != 1 || !strings.HasPrefix(s.Names[0], "pgyield/test/bxx") || len(s.Names[0]) != 63 {
 		t.Errorf("a sees %q", s.Names)
 	}

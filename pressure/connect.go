@@ -35,7 +35,8 @@ func (p *Poller) connect(ctx context.Context) error {
 	if p.maintains == 0 {
 		p.maintain = time.Time{} // due at each connect, unless it failed lately
 	}
-	p.query = queryKind{parts: allParts, names: p.options.Name != nil}
+	p.query = queryKind{parts: allParts, names: p.options.Name != nil, mark: p.options.Mark != ""}
+	p.marked = false
 	p.mu.Lock()
 	p.stat.Connects++
 	p.mu.Unlock()

@@ -75,6 +75,7 @@ func (r row) sample() Sample {
 		WriteStatementMillis:   r.reading("write_stmt_max_ms"),
 		Hidden:                 int(r.reading("hidden").Value),
 	}
+	s.Mark = r["mark"]
 	if names := r["names"]; names != "" {
 		s.Names = strings.Split(names, "\n")
 	}

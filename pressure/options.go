@@ -40,9 +40,14 @@ type Options struct {
 	// Name, when set, gives the application_name (at most 63 bytes) that each poll
 	// sets on the monitor's connection; NamePrefix selects the other sessions' names
 	// that come back in [Sample].Names. Both or neither. This is the one piece of
-	// session state the poll keeps: it needs a connection that no bouncer shares.
+	// session state the poll keeps, with Mark: it needs a connection that no bouncer shares.
 	Name       func() string
 	NamePrefix string
+
+	// Mark, when set, is left in the session by each poll as the setting pgyield.member,
+	// and what the poll found there comes back in [Sample].Mark: other than what was left
+	// there, the session is shared or changes, because of a bouncer. Needs Name.
+	Mark string
 
 	// Logger receives what an operator should know: a blind signal, a lost
 	// connection. Default: nothing is logged.
@@ -110,6 +115,9 @@ func (o Options) Normalize() (Options, error) {
 	}
 	if (o.Name == nil) != (o.NamePrefix == "") {
 		return o, fmt.Errorf("pgyield: pressure options Name and NamePrefix (%q) must be set together", o.NamePrefix)
+	}
+	if o.Mark != "" && o.Name == nil {
+		return o, fmt.Errorf("pgyield: pressure option Mark is %q: must be empty without Name", o.Mark)
 	}
 	if len(o.NamePrefix) > maxName {
 		return o, fmt.Errorf("pgyield: pressure option NamePrefix is %d bytes long: must be at most %d", len(o.NamePrefix), maxName)

@@ -27,6 +27,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		{Options{WriteStatement: -1}, []string{"WriteStatement"}},
 		{Options{LockWait: -1}, []string{"LockWait"}},
 		{Options{Name: name}, []string{"NamePrefix", "together"}},
+		{Options{Mark: "m"}, []string{"Mark", `"m"`, "Name"}},
 		{Options{NamePrefix: "x"}, []string{"NamePrefix", `"x"`}},
 		{Options{Name: name, NamePrefix: strings.Repeat("x", 64)}, []string{"NamePrefix", "64", "63"}},
 	} {

@@ -34,6 +34,7 @@ type Poller struct {
 	turn      chan struct{}
 	conn      *pgx.Conn
 	query     queryKind
+	marked    bool // a poll has left our mark in conn's session
 	retryAt   time.Time
 	backoff   time.Duration
 	maintain  time.Time // when Maintain is due
@@ -145,6 +146,9 @@ func (p *Poller) ask(ctx context.Context) (Sample, error) {
 		name := p.options.Name()
 		args = append(args, name[:min(len(name), maxName)], p.options.NamePrefix)
 	}
+	if p.query.mark {
+		args = append(args, p.options.Mark)
+	}
 	rows, err := p.conn.Query(ctx, p.query.build(), args...)
 	if err != nil {
 		return Sample{}, err
@@ -158,6 +162,7 @@ func (p *Poller) ask(ctx context.Context) (Sample, error) {
 	}
 	s := r.sample()
 	s.At, s.RoundTrip = time.Now(), time.Since(start)
+	s.Marked, p.marked = p.marked, p.query.mark
 	return s, nil
 }
 

@@ -246,6 +246,35 @@ func TestPollerUsesNoPreparedStatement(t *testing.T) {
 	}
 }
 
+// TestPollerMarksItsSession: the mark is sent with each poll, what was found comes back,
+// and counts only once a poll on the same connection has left it.
+func TestPollerMarksItsSession(t *testing.T) {
+	options := Options{Name: func() string { return "pgyield/x" }, NamePrefix: "pgyield/", Mark: "0a1b2c3d"}
+	withPoller(t, options, func(m *monitored, p *Poller) {
+		var sent []any
+		m.set(func(_ context.Context, q pgfake.Query) *pgfake.Result {
+			if isPoll(q) {
+				sent = q.Args
+			}
+			return nil
+		})
+		want := func(what, mark string, marked bool) {
+			t.Helper()
+			m.column("mark", mark)
+			s, err := p.Sample(context.Background())
+			if err != nil || s.Mark != mark || s.Marked != marked || len(sent) != 3 || sent[2] != "0a1b2c3d" {
+				t.Errorf("%s: mark %q, %v, with %v; %v", what, s.Mark, s.Marked, sent, err)
+			}
+		}
+		want("what another left before", "zzzzzzzz", false)
+		want("our own", "0a1b2c3d", true)
+		want("another's", "zzzzzzzz", true)
+		m.fake.KillAll()
+		_, _ = p.Sample(context.Background()) // notices
+		want("a new connection", "", false)
+	})
+}
+
 func TestPollerOutlastsAHangingPoll(t *testing.T) {
 	withPoller(t, Options{}, func(m *monitored, p *Poller) {
 		if _, err := p.Sample(context.Background()); err != nil {

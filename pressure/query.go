@@ -29,6 +29,7 @@ type queryKind struct {
 	parts   part // those that work
 	locks   bool // read pg_locks, because sessions are hidden from the role
 	names   bool // set our application_name and read the others'
+	mark    bool // leave our mark in the session and read what was there
 }
 
 // build returns the poll: one statement, so that it needs no transaction and no
@@ -65,6 +66,10 @@ func (k queryKind) build() string {
 	if k.names {
 		columns = append(columns, "set_config('application_name', $1::text, false) AS own_name", "n.names")
 		from = append(from, "("+namesSQL+") n")
+	}
+	if k.mark {
+		columns = append(columns, "m.mark", "set_config('pgyield.member', $3::text, false) AS own_mark")
+		from = append(from, "("+markSQL+") m")
 	}
 	return "SELECT /* pgyield */ " + strings.Join(columns, ", ") + " FROM " + strings.Join(from, ", ")
 }
@@ -130,8 +135,12 @@ func (k queryKind) lockSQL() string {
 const namesSQL = `SELECT array_to_string(ARRAY(SELECT application_name FROM pg_stat_get_activity(NULL)
  WHERE pid<>pg_backend_pid() AND left(application_name, length($2::text)) = $2::text LIMIT 2000), E'\n') AS names`
 
+// markSQL reads the mark that was left in the session. OFFSET keeps it a query of its own,
+// whose row is there before the new mark is set.
+const markSQL = `SELECT current_setting('pgyield.member', true) AS mark OFFSET 0`
+
 // probeSQL asks for one part alone, to find out which of them is refused.
 func (k queryKind) probeSQL(p part) string {
-	k.parts, k.names = p, false
+	k.parts, k.names, k.mark = p, false, false
 	return k.build()
 }

@@ -18,7 +18,8 @@ func TestPollText(t *testing.T) {
 		{queryKind{version: 130000, parts: allParts, locks: true}, []string{"FROM pg_locks"}, []string{"waitstart"}},
 		{queryKind{version: 150000, parts: allParts, locks: true}, []string{"min(waitstart)"}, nil},
 		{queryKind{version: 150000, parts: allParts &^ partWALStats}, []string{"next_xid"}, []string{"pg_stat_wal"}},
-		{queryKind{version: 150000, parts: allParts, names: true}, []string{"set_config('application_name', $1::text, false)", "$2"}, nil},
+		{queryKind{version: 150000, parts: allParts, names: true}, []string{"set_config('application_name', $1::text, false)", "$2"}, []string{"$3", "pgyield.member"}},
+		{queryKind{version: 150000, parts: allParts, names: true, mark: true}, []string{"set_config('pgyield.member', $3::text, false)", "current_setting('pgyield.member', true) AS mark OFFSET 0"}, nil},
 	} {
 		sql := c.kind.build()
 		for _, s := range c.has {

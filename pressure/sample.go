@@ -71,6 +71,12 @@ type Sample struct {
 	// Names are the application names of other sessions that begin with
 	// [Options].NamePrefix: outside text, to be parsed with care.
 	Names []string
+
+	// Mark is what this poll found in its session of the mark that the poll before left
+	// there ([Options].Mark), empty when there was none. Marked: one on this connection
+	// did leave it.
+	Mark   string
+	Marked bool
 }
 
 // millis gives a reading in milliseconds as a duration.
