@@ -21,7 +21,7 @@ func TestFleetOptions(t *testing.T) {
 		{"yield_fleet=shop", pgyield.Options{}, "Fleet.Limit (yield_fleet_limit) is 0"},
 		{"yield_fleet_limit=5", pgyield.Options{}, "Fleet.Name (yield_fleet) is empty"},
 		{"yield_fleet=shop yield_fleet_limit=5 yield_adapt=off", pgyield.Options{}, "yield_adapt=off"},
-		{"yield_fleet=a:b yield_fleet_limit=5", pgyield.Options{}, `Name is "a:b"`},
+		{"", pgyield.Options{Fleet: pgyield.FleetOptions{Name: "a:b", Limit: 5}}, `Name is "a:b"`},
 		{"", pgyield.Options{Fleet: pgyield.FleetOptions{Name: "shop", Limit: -1}}, "yield_fleet_limit) is -1"},
 		{"", pgyield.Options{Fleet: pgyield.FleetOptions{Name: "shop", Limit: 5, Lease: time.Millisecond}}, "Lease is 1ms"},
 		{"", pgyield.Options{Fleet: pgyield.FleetOptions{Name: "shop", Limit: 5, PollRate: -1}}, "PollRate is -1"},

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pgyield/pgyield/fleet"
 )
 
 // paramPrefix marks the connection string's parameters that are ours.
@@ -45,10 +47,10 @@ var params = map[string]param{
 	"yield_stall_after": duration(time.Microsecond, math.MaxInt64, func(o *Options) *time.Duration { return &o.Bulkhead.StallAfter }),
 	"yield_busy_stall":  duration(time.Microsecond, math.MaxInt64, func(o *Options) *time.Duration { return &o.Bulkhead.BusyStall }),
 	"yield_fleet": {"a name of 1 to 21 letters, digits, '_', '.' or '-'", func(o *Options, text string) bool {
-		return text != "" && setZero(&o.Fleet.Name, text)
+		return fleet.CheckName(text) == nil && setZero(&o.Fleet.Name, text)
 	}},
-	"yield_fleet_limit": integer(math.MaxInt32, func(o *Options) *int { return &o.Fleet.Limit }),
-	"yield_fleet_size":  integer(math.MaxInt32, func(o *Options) *int { return &o.Fleet.Size }),
+	"yield_fleet_limit": integer(fleet.MaxLimit, func(o *Options) *int { return &o.Fleet.Limit }),
+	"yield_fleet_size":  integer(fleet.MaxLimit, func(o *Options) *int { return &o.Fleet.Size }),
 	"yield_period":      duration(10*time.Millisecond, time.Minute, func(o *Options) *time.Duration { return &o.Adaptive.Period }),
 	"yield_tolerance": {"a number from 1.1 to 100", func(o *Options, text string) bool {
 		x, err := strconv.ParseFloat(text, 64)

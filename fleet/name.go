@@ -32,9 +32,9 @@ type message struct {
 	claim   int // what it holds of the limit, or is about to
 }
 
-// checkFleet returns an error unless name can be part of a session's name as it is:
-// Postgres replaces other bytes, and the colon separates.
-func checkFleet(name string) error {
+// CheckName returns an error unless name can be a fleet's, which is part of its members'
+// sessions' names as it is: Postgres replaces other bytes, and the colon separates.
+func CheckName(name string) error {
 	if len(name) == 0 || len(name) > maxFleet {
 		return fmt.Errorf("pgyield: fleet: Name is %q, %d bytes long: must be of 1 to %d bytes", name, len(name), maxFleet)
 	}

@@ -77,7 +77,7 @@ type Options struct {
 }
 
 func (o Options) validated() (Options, error) {
-	if err := checkFleet(o.Name); err != nil {
+	if err := CheckName(o.Name); err != nil {
 		return o, err
 	}
 	if o.ID != "" && (len(o.ID) != idLength || !inBase36(o.ID)) {

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -21,9 +22,10 @@ type Pool interface {
 
 // Collector is a prometheus.Collector over one pool. It is safe for concurrent use.
 type Collector struct {
-	pool Pool
-	gate gateDescs
-	conn poolDescs
+	pool  Pool
+	gate  gateDescs
+	fleet fleetDescs
+	conn  poolDescs
 }
 
 // NewCollector returns a Collector of pool. The labels are put on each of its
@@ -34,12 +36,12 @@ func NewCollector(pool Pool, labels ...prometheus.Labels) *Collector {
 	for _, set := range labels {
 		maps.Copy(all, set)
 	}
-	return &Collector{pool: pool, gate: newGateDescs(all), conn: newPoolDescs(all)}
+	return &Collector{pool: pool, gate: newGateDescs(all), fleet: newFleetDescs(all), conn: newPoolDescs(all)}
 }
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range append(c.gate.all(), c.conn.all()...) {
+	for _, desc := range slices.Concat(c.gate.all(), c.fleet.all(), c.conn.all()) {
 		out <- desc
 	}
 }
@@ -47,7 +49,9 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. It takes one snapshot of the gate and
 // one of the pool.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
-	c.gate.collect(sink(out), c.pool.ReadStat())
+	s := c.pool.ReadStat()
+	c.gate.collect(sink(out), s)
+	c.fleet.collect(sink(out), s.Fleet())
 	c.conn.collect(sink(out), c.pool.Stat())
 }
 

@@ -48,7 +48,12 @@ func server(ctx context.Context, q pgfake.Query) pgfake.Result {
 		return pgfake.Result{Err: err}
 	}
 	columns := pgfake.Cols("in_recovery", pgtype.BoolOID, "server_ts", pgtype.Float8OID, "next_xid", pgtype.Int8OID)
-	return pgfake.Rows(columns, []any{false, float64(time.Now().UnixMilli()) / 1000, int64(1000)})
+	row := []any{false, float64(time.Now().UnixMilli()) / 1000, int64(1000)}
+	if len(q.Args) == 3 { // in a fleet: its name, the others' prefix, and the mark that it finds next
+		columns = append(columns, pgfake.Cols("names", 0, "mark", 0)...)
+		row = append(row, q.Args[1].(string)+"malformed", q.Args[2])
+	}
+	return pgfake.Rows(columns, row)
 }
 
 // values gathers a registry as name{label="value",...} to value; a histogram gives
@@ -105,7 +110,11 @@ var names = []string{
 	"pgxpool_acquires_canceled_total", "pgxpool_acquires_total", "pgxpool_acquires_waited_total",
 	"pgxpool_connections", "pgxpool_connections_max", "pgxpool_connections_opened_total",
 	"pgxpool_connections_retired_total",
-	"pgyield_callers_penalized", "pgyield_callers_tracked", "pgyield_limit_changes_total",
+	"pgyield_callers_penalized", "pgyield_callers_tracked", "pgyield_fleet_ceiling", "pgyield_fleet_granted", "pgyield_fleet_limit",
+	"pgyield_fleet_lost", "pgyield_fleet_malformed_names_total", "pgyield_fleet_members",
+	"pgyield_fleet_poll_period_seconds", "pgyield_fleet_share", "pgyield_fleet_shared",
+	"pgyield_fleet_slack",
+	"pgyield_limit_changes_total",
 	"pgyield_mode", "pgyield_monitor_blind", "pgyield_monitor_poll_seconds", "pgyield_monitor_polls_total",
 	"pgyield_periods_total", "pgyield_pressing", "pgyield_pressure",
 	"pgyield_read_limit", "pgyield_read_limit_ceiling", "pgyield_read_limit_floor", "pgyield_read_wait_seconds",
@@ -153,7 +162,38 @@ func TestNamesAreLintFree(t *testing.T) {
 		if v := values(t, registry)[`pgyield_pressure{signal="own_writes"}`]; v <= 0 {
 			t.Errorf("the own-write signal is %v", v)
 		}
-	})
+	}, "yield_fleet=shop", "yield_fleet_limit=2")
+}
+
+func TestFleetMetrics(t *testing.T) {
+	for _, in := range []bool{true, false} {
+		params := []string{"yield_fleet=shop", "yield_fleet_limit=2"}
+		if !in {
+			params = nil
+		}
+		inBubble(t, func(t *testing.T, pool *pgyield.Pool) {
+			registry := prometheus.NewPedanticRegistry()
+			registry.MustRegister(metrics.NewCollector(pool))
+			time.Sleep(10 * time.Second)
+			got := values(t, registry)
+			if !in {
+				for name := range got {
+					if strings.HasPrefix(name, "pgyield_fleet") {
+						t.Errorf("a pool in no fleet has %s", name)
+					}
+				}
+				return
+			}
+			expect(t, got, map[string]float64{
+				"pgyield_fleet_members": 1, "pgyield_fleet_limit": 2, "pgyield_fleet_share": 2, "pgyield_fleet_granted": 2,
+				"pgyield_fleet_slack": 2, "pgyield_fleet_ceiling": 2, "pgyield_fleet_shared": 0, "pgyield_fleet_lost": 0,
+				"pgyield_fleet_poll_period_seconds": 0.25,
+			})
+			if n := got["pgyield_fleet_malformed_names_total"]; n < 30 || n != float64(pool.ReadStat().Fleet().Malformed) {
+				t.Errorf("%v malformed names in 10 s, one each poll", n)
+			}
+		}, params...)
+	}
 }
 
 func TestCountsAndWaits(t *testing.T) {
