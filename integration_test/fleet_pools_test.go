@@ -83,6 +83,8 @@ func TestFleet(t *testing.T) {
 		pools := []*pgyield.Pool{newPool(t, dsn, params...), newPool(t, dsn, params...), newPool(t, dsn, params...)}
 		other := newPool(t, dsn, append(strings.Fields(member), "yield_fleet=shop2")...)
 		alone := newPool(t, dsn, "pool_max_conns=20")
+		busy(t, other, 30)
+		busy(t, alone, 30)
 		busy(t, pools[0], 30)
 		comesTrue(t, 10*time.Second, "one busy pool has most", ceilingsAre(pools[:1], func(c []int) bool { return c[0] >= 10 }))
 		var stops []func()
@@ -106,11 +108,11 @@ func TestFleet(t *testing.T) {
 		stops[1]()
 		pools[2].Close()
 		comesTrue(t, 10*time.Second, "shares of two", ceilingsAre(pools[:2], allAre(6)))
-		if got := other.ReadStat().Ceiling(); got != 12 {
-			t.Errorf("the fleet with another name has a ceiling of %d, want 12", got)
-		}
-		if got := alone.ReadStat().Ceiling(); got != 16 {
-			t.Errorf("the pool by itself has a ceiling of %d, want 16", got)
+		for pool, want := range map[*pgyield.Pool]int{other: 12, alone: 16} {
+			comesTrue(t, 5*time.Second, "those beside it have all of their own", func() (string, bool) {
+				s := pool.ReadStat()
+				return fmt.Sprintf("%d of %d", s.Running(), s.Ceiling()), s.Ceiling() == want && s.Running() == want
+			})
 		}
 	})
 }

@@ -54,32 +54,44 @@ func startWatch(t *testing.T, dsn string) *watch {
 	return w
 }
 
+// seen is what was seen of a limit.
+type seen struct {
+	looks, peak int
+	mean, over  float64 // over: the share of looks at which more ran than the limit
+}
+
+func (w *watch) since(t *testing.T, limit int, at time.Time) (s seen) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, look := range w.samples {
+		if look.at.Before(at) {
+			continue
+		}
+		s.looks++
+		s.mean += float64(look.running)
+		s.peak = max(s.peak, look.running)
+		if look.running > limit {
+			s.over++
+		}
+	}
+	if s.looks < 50 {
+		t.Fatalf("the server was looked at %d times", s.looks)
+	}
+	s.mean /= float64(s.looks)
+	s.over /= float64(s.looks)
+	return s
+}
+
 // within fails the test where more ran than the limit in more than 15 % of what was seen
 // since, or more than one and a half times the limit ever.
 func (w *watch) within(t *testing.T, what string, limit int, since time.Time) {
 	t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var sum, over, peak, n int
-	for _, s := range w.samples {
-		if s.at.Before(since) {
-			continue
-		}
-		n++
-		sum += s.running
-		peak = max(peak, s.running)
-		if s.running > limit {
-			over++
-		}
-	}
-	if n < 50 {
-		t.Fatalf("%s: the server was looked at %d times", what, n)
-	}
-	share := float64(over) / float64(n)
+	s := w.since(t, limit, since)
 	text := fmt.Sprintf("%s: of %d, %.1f ran on average and %d at most; above it %.1f %% of the time (%d looks)",
-		what, limit, float64(sum)/float64(n), peak, 100*share, n)
+		what, limit, s.mean, s.peak, 100*s.over, s.looks)
 	t.Log(text)
-	if share > 0.15 || peak > limit*3/2 {
+	if s.over > 0.15 || s.peak > limit*3/2 {
 		t.Error(text)
 	}
 }
