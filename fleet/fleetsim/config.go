@@ -47,6 +47,8 @@ type Config struct {
 	// fleet's own lease.
 	PollRate float64
 	Lease    time.Duration
+	// Noise are names of other sessions that every poll sees besides the members'.
+	Noise []string
 
 	// Warmup is left out of the result. Length is what is counted. Default 5 s and 60 s.
 	Warmup, Length time.Duration
@@ -104,6 +106,10 @@ type Result struct {
 	// the limit, Peak the most that ran.
 	Running, Over float64
 	Peak          int
+	// Excess is the most by which what runs within the members' ceilings passed the limit,
+	// the warm-up included: reads beneath which a ceiling shrank, and which nobody touches,
+	// are not in it. For fleets alone.
+	Excess int
 	// Polls is how many were sent a second.
 	Polls float64
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/pgyield/pgyield/fleet"
@@ -55,6 +56,7 @@ type simulation struct {
 	running        int
 
 	reads, tries, refusals, lost, polls, peak int
+	excess                                    int
 	over, area                                float64
 	waits                                     waits
 }
@@ -175,6 +177,7 @@ func (s *simulation) begin(i int) {
 	if s.now >= s.warm {
 		s.peak = max(s.peak, s.running)
 	}
+	s.noteExcess()
 	s.push(s.random.ExpFloat64()*s.Hold.Seconds(), event{kind: finish, member: i})
 }
 
@@ -240,7 +243,7 @@ func (s *simulation) poll(i int) {
 		s.polls += btoi(s.now >= s.warm)
 		s.names[i] = m.fleet.Name()
 		m.refused, m.polled = 0, s.now
-		others := make([]string, 0, len(s.names))
+		others := slices.Clone(s.Noise)
 		for j, name := range s.names {
 			if j != i && name != "" {
 				others = append(others, name)
@@ -256,8 +259,21 @@ func (s *simulation) poll(i int) {
 func (s *simulation) setCeiling(i int) {
 	if m := s.members[i]; m.fleet != nil {
 		m.ceiling = m.fleet.Ceiling(s.local())
+		s.noteExcess()
 		s.dispatch(i)
 	}
+}
+
+// noteExcess is called where reads begin and ceilings rise.
+func (s *simulation) noteExcess() {
+	if s.running <= s.Limit || s.Kind == Pooled || s.Kind == Split {
+		return
+	}
+	within := 0
+	for _, m := range s.members {
+		within += min(m.running, m.ceiling)
+	}
+	s.excess = max(s.excess, within-s.Limit)
 }
 
 // epoch is when runs begin; any time will do.
@@ -294,7 +310,7 @@ func (s *simulation) waited(wait float64) {
 func (s *simulation) result() Result {
 	length := s.end - s.warm
 	r := Result{
-		Reads: s.reads, Refusals: s.refusals, Lost: s.lost, Peak: s.peak,
+		Reads: s.reads, Refusals: s.refusals, Lost: s.lost, Peak: s.peak, Excess: s.excess,
 		Running: s.area / length, Over: s.over / length, Polls: float64(s.polls) / length,
 		MeanWait: seconds(s.waits.mean()), P99Wait: seconds(s.waits.quantile(0.99)),
 	}
