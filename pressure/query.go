@@ -59,13 +59,20 @@ func (k queryKind) build() string {
 	if column, source := k.walStats(); column != "" {
 		add(partWALStats, column, source)
 	}
-	add(partSessions, "a.*", "("+sessionsSQL+") a")
+	if k.names && k.parts&partSessions != 0 {
+		add(partSessions, "a.*", "(SELECT "+namesColumn+","+sessionsSQL+") a")
+	} else {
+		add(partSessions, "a.*", "(SELECT"+sessionsSQL+") a")
+	}
 	if k.locks {
 		add(partSessions, "l.*", "("+k.lockSQL()+") l")
 	}
 	if k.names {
-		columns = append(columns, "set_config('application_name', $1::text, false) AS own_name", "n.names")
-		from = append(from, "("+namesSQL+") n")
+		columns = append(columns, "set_config('application_name', $1::text, false) AS own_name")
+		if k.parts&partSessions == 0 {
+			columns = append(columns, "n.names")
+			from = append(from, "(SELECT "+namesColumn+" FROM pg_stat_get_activity(NULL) WHERE pid<>pg_backend_pid()) n")
+		}
 	}
 	if k.mark {
 		columns = append(columns, "m.mark", "set_config('pgyield.member', $3::text, false) AS own_mark")
@@ -98,7 +105,7 @@ func (k queryKind) walStats() (column, source string) {
 // sessionsSQL counts what other sessions do. It reads the function below
 // pg_stat_activity, which spares two joins. A session that the role may not see has
 // no backend_type: it must be counted, not dropped by a comparison with it.
-const sessionsSQL = `SELECT
+const sessionsSQL = `
  count(*) FILTER (WHERE backend_xid IS NOT NULL)::int AS write_xacts,
  count(*) FILTER (WHERE state='active' AND wait_event IN ('WALSync','WalSync','WALWrite','WalWrite'))::int AS wal_waiters,
  count(*) FILTER (WHERE state='active' AND wait_event='SyncRep')::int AS syncrep_waiters,
@@ -130,10 +137,11 @@ func (k queryKind) lockSQL() string {
 		" FROM pg_locks WHERE NOT granted"
 }
 
-// namesSQL reads the names of other sessions that begin with $2, at most so many
-// that a crowd of them cannot make the poll large.
-const namesSQL = `SELECT array_to_string(ARRAY(SELECT application_name FROM pg_stat_get_activity(NULL)
- WHERE pid<>pg_backend_pid() AND left(application_name, length($2::text)) = $2::text LIMIT 2000), E'\n') AS names`
+// namesColumn reads the names of other sessions that begin with $2, at most so many that a
+// crowd of them cannot make the answer large. It goes with the counts of sessions where
+// those are read: to look at all sessions once more is half of what a poll costs.
+const namesColumn = `array_to_string((array_agg(application_name)
+ FILTER (WHERE left(application_name, length($2::text)) = $2::text))[1:2000], E'\n') AS names`
 
 // markSQL reads the mark that was left in the session. OFFSET keeps it a query of its own,
 // whose row is there before the new mark is set.

@@ -18,7 +18,8 @@ func TestPollText(t *testing.T) {
 		{queryKind{version: 130000, parts: allParts, locks: true}, []string{"FROM pg_locks"}, []string{"waitstart"}},
 		{queryKind{version: 150000, parts: allParts, locks: true}, []string{"min(waitstart)"}, nil},
 		{queryKind{version: 150000, parts: allParts &^ partWALStats}, []string{"next_xid"}, []string{"pg_stat_wal"}},
-		{queryKind{version: 150000, parts: allParts, names: true}, []string{"set_config('application_name', $1::text, false)", "$2"}, []string{"$3", "pgyield.member"}},
+		{queryKind{version: 150000, parts: allParts, names: true}, []string{"set_config('application_name', $1::text, false)", "$2"}, []string{"$3", "pgyield.member", "n.names"}},
+		{queryKind{version: 150000, parts: allParts &^ partSessions, names: true}, []string{"n.names", ") n", "$2"}, []string{"lock_waiters"}},
 		{queryKind{version: 150000, parts: allParts, names: true, mark: true}, []string{"set_config('pgyield.member', $3::text, false)", "current_setting('pgyield.member', true) AS mark OFFSET 0"}, nil},
 	} {
 		sql := c.kind.build()
@@ -31,6 +32,16 @@ func TestPollText(t *testing.T) {
 			if strings.Contains(sql, s) {
 				t.Errorf("%+v has %q", c.kind, s)
 			}
+		}
+	}
+}
+
+// TestPollLooksOnce at the sessions: to look costs most of what a poll does.
+func TestPollLooksOnce(t *testing.T) {
+	for _, parts := range []part{allParts, allParts &^ partSessions} {
+		sql := queryKind{version: 150000, parts: parts, names: true, mark: true}.build()
+		if n := strings.Count(sql, "pg_stat_get_activity"); n != 1 {
+			t.Errorf("it looks %d times: %s", n, sql)
 		}
 	}
 }
