@@ -25,6 +25,7 @@ type model struct {
 	sleeping  bool           // reads that use no core: they slow nothing
 	writeRate float64        // per second
 	slowness  func() float64 // of writes, for reasons that reads have no part in
+	others    func() float64 // other programs that want a core
 
 	// The limiter.
 	limit     int
@@ -41,6 +42,7 @@ type model struct {
 	// What is measured.
 	total     int
 	latencies []float64 // ratio to idle, of the writes since the last look
+	blamed    []float64 // the same, to what they would have taken beside one read
 }
 
 const (
@@ -52,6 +54,7 @@ func newModel(seed uint64, bounds Bounds) *model {
 	return &model{
 		rng: rand.New(rand.NewPCG(seed, 1)), limit: bounds.Start, bounds: bounds,
 		work: 400 * time.Millisecond, writeRate: 200, slowness: func() float64 { return 1 },
+		others: func() float64 { return 0 },
 	}
 }
 
@@ -64,18 +67,23 @@ func (m *model) EndPeriod() (c bool) {
 	return c
 }
 
-// slow is how many times the idle latency writes take beside n reads.
-func (m *model) slow(n int) float64 {
+// busy is how many programs want a core, this one's reads among them.
+func (m *model) busy() float64 {
 	if m.sleeping {
-		n = 0
+		return m.others()
 	}
+	return float64(len(m.running)) + m.others()
+}
+
+// slow is how many times the idle latency writes take beside that many programs.
+func slow(busy float64) float64 {
 	switch {
-	case n == 0:
-		return 1
-	case n == 1:
-		return 1.1
+	case busy <= 1:
+		return 1 + 0.1*busy
+	case busy <= 2:
+		return 1.1 + 1.5*(busy-1)
 	default:
-		return 2.6 * math.Pow(float64(n)/2, 0.95)
+		return 2.6 * math.Pow(busy/2, 0.95)
 	}
 }
 
@@ -90,8 +98,8 @@ func (m *model) step() {
 		m.contended = true
 	}
 	share := 1.0
-	if n := len(m.running); n > 2 && !m.sleeping {
-		share = 2 / float64(n)
+	if busy := m.busy(); busy > 2 && !m.sleeping {
+		share = 2 / busy
 	}
 	for i := 0; i < len(m.running); {
 		if m.running[i] -= time.Duration(share * float64(modelStep)); m.running[i] > 0 {
@@ -113,14 +121,16 @@ func (m *model) write() {
 	if m.owed < 1 {
 		return
 	}
-	factor := m.slow(len(m.running)) * m.slowness()
-	if n := len(m.running); n > 1 && !m.sleeping {
+	busy, slowness := m.busy(), m.slowness()
+	factor := slow(busy) * slowness
+	if busy > 1 {
 		factor *= math.Exp(0.25 * m.rng.NormFloat64())
 	}
 	for ; m.owed >= 1; m.owed-- {
 		d := idleWrite * factor * math.Exp(0.26*m.rng.NormFloat64())
 		m.writes.Observe(time.Duration(d))
 		m.latencies = append(m.latencies, d/idleWrite)
+		m.blamed = append(m.blamed, d/idleWrite/slowness/slow(m.others()+1))
 	}
 }
 
@@ -153,13 +163,19 @@ func (m *model) run(l *Limit, d time.Duration, look func(Decision)) {
 
 // quantile returns a quantile of the write latencies since the last look, as a ratio
 // to idle, and forgets them.
-func (m *model) quantile(q float64) float64 {
-	if len(m.latencies) == 0 {
+func (m *model) quantile(q float64) float64 { return quantile(&m.latencies, q) }
+
+// harm returns the same as a ratio to what they would have taken beside one read.
+func (m *model) harm(q float64) float64 { return quantile(&m.blamed, q) }
+
+func quantile(values *[]float64, q float64) float64 {
+	list := *values
+	if len(list) == 0 {
 		return 0
 	}
-	slices.Sort(m.latencies)
-	v := m.latencies[min(len(m.latencies)-1, int(q*float64(len(m.latencies))))]
-	m.latencies = m.latencies[:0]
+	slices.Sort(list)
+	v := list[min(len(list)-1, int(q*float64(len(list))))]
+	*values = list[:0]
 	return v
 }
 

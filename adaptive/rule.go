@@ -35,7 +35,11 @@ type state struct {
 	recent recent
 	trial  trial
 	blame  acquittals
-	dip    dip
+	climb  climb
+	// innocent: the last climb bore an acquittal out, and nothing has been held against
+	// the reads since.
+	innocent bool
+	dip      dip
 }
 
 // input is one period.
@@ -63,6 +67,7 @@ const (
 	reasonDrift     = "nothing to judge by for long: drifts to the start"
 	reasonUnhelpful = "lowering did not help: reads are not to blame"
 	reasonAcquitted = "presses, but reads are not to blame"
+	reasonClimb     = "reads are not to blame: climbs back"
 	reasonIdle      = "presses, but reads do not contend"
 	reasonAwaits    = "presses; waits for more evidence"
 	reasonFloor     = "presses at the floor"
@@ -97,8 +102,16 @@ func (r rule) next(s state, in input) (state, outcome) {
 	if s.trial.active() {
 		return s, r.try(&s, in)
 	}
+	watched := s.series.active()
 	if s.series.watch(in.now, in.limit, in.activity, v) {
-		return s, r.giveBack(&s, in, s.series.signal, s.series.from, s.series.relieved.value())
+		return s, r.giveBack(&s, in, s.series.signal, s.series.from, min(s.series.relieved.value(), s.series.loaded.value()))
+	}
+	if watched && !s.series.active() {
+		s.innocent = false // the cuts helped
+	}
+	if in.contended && s.climb.refuted(v, s.worsens(v)) {
+		s.blame.revoke(in.now)
+		s.innocent = false
 	}
 	if v.Pressing && !r.acquitted(&s, in) {
 		return s, r.press(&s, in)
@@ -121,7 +134,7 @@ func (r rule) dipping(s *state, in input) (outcome, bool) {
 	}
 	if s.dip.wanted(in.now, in.limit, in.bounds, in.contended, in.verdict) {
 		s.dip.begin(in.now, in.limit)
-		s.count = 0
+		s.count, s.climb = 0, climb{}
 		return outcome{low, reasonBaseline}, true
 	}
 	return outcome{}, false
@@ -133,7 +146,7 @@ func (r rule) blind(s *state, in input) outcome {
 	if s.unknown++; s.unknown <= r.staleAfter {
 		return outcome{in.limit, reasonUnknown}
 	}
-	s.hold, s.series, s.trial = hold{}, series{}, trial{}
+	s.hold, s.series, s.trial, s.climb = hold{}, series{}, trial{}, climb{}
 	return outcome{drift(in.limit, in.bounds), reasonDrift}
 }
 
@@ -141,7 +154,8 @@ func (r rule) blind(s *state, in input) outcome {
 func (r rule) relief(s *state, in input, dt time.Duration) {
 	v, a := in.verdict, in.activity
 	if !v.WritesMove {
-		s.hold, s.series, s.demand, s.blame, s.trial = hold{}, series{}, demand{}, acquittals{}, trial{}
+		s.hold, s.series, s.demand, s.blame, s.trial, s.climb = hold{}, series{}, demand{}, acquittals{}, trial{}, climb{}
+		s.innocent = false
 		return
 	}
 	if v.Pressing {
@@ -150,7 +164,7 @@ func (r rule) relief(s *state, in input, dt time.Duration) {
 	}
 	wrote, read := s.demand.halved(in.limit, dt, a.Writes.Count, a.ReadsDone, a.ReadTime)
 	if wrote || read {
-		s.hold, s.series, s.trial = hold{}, series{}, trial{}
+		s.hold, s.series, s.trial, s.climb = hold{}, series{}, trial{}, climb{}
 	}
 }
 
@@ -158,16 +172,22 @@ func (r rule) relief(s *state, in input, dt time.Duration) {
 // excess without the reads. The cuts of every signal wait then, or each in turn would
 // cost an experiment: what another says now, it saw while the limit was low.
 func (r rule) giveBack(s *state, in input, signal string, from int, without float64) outcome {
-	s.blame.of(signal).grant(in.now, without, r.hold, r.holdMax)
 	for _, sig := range in.verdict.Signals {
-		if sig.Name != signal {
-			level := max(excess(sig), float64(sig.Threshold-sig.Baseline))
-			s.blame.of(sig.Name).grant(in.now, level, r.hold, r.holdMax)
+		level := excess(sig)
+		if sig.Name == signal {
+			level = without
 		}
+		// What is still within tolerance is not worse.
+		level = max(level, float64(sig.Threshold-sig.Baseline))
+		s.blame.of(sig.Name).grant(in.now, level, r.hold, r.holdMax)
 	}
-	to := max(in.limit, in.bounds.clamp(from))
-	s.series, s.hold, s.count = series{}, hold{}, 0
-	return outcome{to, reasonUnhelpful}
+	s.series, s.count = series{}, 0
+	if s.innocent {
+		s.hold, s.climb = hold{}, climb{}
+		return outcome{max(in.limit, in.bounds.clamp(from)), reasonUnhelpful}
+	}
+	s.climb = climb{to: max(from, in.bounds.Start)}
+	return outcome{r.climbOn(s, in), reasonUnhelpful}
 }
 
 // try goes on with a trial. One that ends because writes are well again, or its
@@ -183,17 +203,17 @@ func (r rule) try(s *state, in input) outcome {
 	if !over {
 		return outcome{in.limit, reasonTrial}
 	}
-	with := s.trial.with.value()
-	s.trial.end(matter, r.holdMax)
+	without := min(s.trial.before, s.trial.with.value())
+	s.trial.end(r.holdMax)
 	if !matter {
 		from := in.bounds.Start
 		if s.series.active() {
 			from = s.series.from
 		}
-		return r.giveBack(s, in, sig.Name, from, with)
+		return r.giveBack(s, in, sig.Name, from, without)
 	}
 	s.hold.pressed(in.limit, in.now, false, r.hold, r.holdMax)
-	s.raised = false
+	s.raised, s.innocent = false, false
 	return outcome{max(in.bounds.low(), in.limit-1), reasonMatter}
 }
 
@@ -255,10 +275,11 @@ func (r rule) press(s *state, in input) outcome {
 	}
 	s.series.cut(in.limit, lead, s.recent)
 	alone := v.Strong && before == 0 && s.raised
-	if lasted := s.proof.refute(in.limit); !alone || !lasted {
+	// A climb that failed is no failed probe: what was marked before it still stands.
+	if lasted := s.proof.refute(in.limit); !s.climb.revoked && (!alone || !lasted) {
 		s.hold.pressed(in.limit, in.now, !s.raised, r.hold, r.holdMax)
 	}
-	s.raised = false
+	s.raised, s.climb = false, climb{}
 	return outcome{to, v.Reason}
 }
 
@@ -275,6 +296,9 @@ func (r rule) calm(s *state, in input) outcome {
 	}
 	if !v.Pressing {
 		s.proof.calm(in.now, in.limit, enough, v.Fresh)
+	}
+	if s.climb.active() {
+		return r.wayBack(s, in)
 	}
 	probing := s.hold.outlasted(in.now, enough, v.Fresh)
 	to, _ := Step(in.limit, 0, r.periods, in.bounds, Period{Contended: in.contended})

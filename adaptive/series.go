@@ -151,6 +151,24 @@ func (q *acquittal) grant(now time.Time, excess float64, shortest, longest time.
 	q.until, q.excess, q.worse = now.Add(q.length), excess, 0
 }
 
+// revoke ends all that stand.
+func (q *acquittals) revoke(now time.Time) {
+	for i := range q {
+		if now.Before(q[i].until) {
+			q[i].until, q[i].worse = now, 0
+		}
+	}
+}
+
+// prolong lets all that stand begin their wait again.
+func (q *acquittals) prolong(now time.Time) {
+	for i := range q {
+		if now.Before(q[i].until) {
+			q[i].until = now.Add(q[i].length)
+		}
+	}
+}
+
 // holds reports whether cuts for that signal still wait. It ends early when the
 // signal is much worse for a while.
 func (q *acquittal) holds(now time.Time, s pressure.Signal) bool {

@@ -27,7 +27,7 @@ func seeds(t *testing.T, bounds Bounds, options Options, scenario func(t *testin
 // warm lets the model idle until there is a baseline, and forgets what was measured.
 func (m *model) warm(l *Limit) {
 	m.run(l, 5*time.Second, nil)
-	m.latencies, m.total = nil, 0
+	m.latencies, m.blamed, m.total = nil, nil, 0
 }
 
 // TestOnset: greedy reads arrive, and the limit is down before they have ended once.

@@ -177,22 +177,25 @@ func check(t *testing.T, r rule, s state, in input, out outcome) {
 			if out.to > s.dip.from {
 				fail("above where the dip began")
 			}
-		case reasonUnhelpful:
-		case reasonTrial, reasonDrift:
-			if out.to != in.limit+1 {
-				fail("more than one")
+		case reasonUnhelpful, reasonClimb:
+			if out.to > 2*in.limit && !(s.innocent && out.reason == reasonUnhelpful) {
+				fail("more than double")
 			}
 		default:
 			if out.to != in.limit+1 {
 				fail("more than one")
 			}
+		}
+		switch out.reason {
+		case reasonUnhelpful, reasonTrial, reasonDrift, reasonUntaught:
+		default:
 			if v.Freeze {
 				fail("raised while a relation's lock is waited for")
 			}
 			if !in.contended && in.limit >= b.Start {
 				fail("raised above the start without contention")
 			}
-			if v.Pressing && out.reason != reasonAcquitted {
+			if v.Pressing && out.reason != reasonAcquitted && out.reason != reasonClimb {
 				fail("raised under pressure")
 			}
 		}

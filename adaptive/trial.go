@@ -39,14 +39,8 @@ func (t *trial) pressed(now time.Time, lead pressure.Signal, here mean, shortest
 	return true
 }
 
-// end ends a trial. One in which the read mattered is repeated ever more rarely.
-func (t *trial) end(matter bool, longest time.Duration) {
-	length := time.Duration(0)
-	if matter {
-		length = min(2*t.length, longest)
-	}
-	*t = trial{length: length}
-}
+// end ends a trial. The next is later each time, until a climb has borne an acquittal out.
+func (t *trial) end(longest time.Duration) { *t = trial{length: min(2*t.length, longest)} }
 
 // watch takes in a period of a trial. It is over when enough was seen, or when
 // enough was seen to stop early.
