@@ -156,10 +156,13 @@ func tenMinutes(params string) *scenario {
 	lead := 5 * time.Second
 	return &scenario{
 		name: "ten minutes", about: "Steady overload by 16 greedy aggregates.", rounds: 1,
-		arms: []arm{yieldArm(armYield, params, pgyield.Options{})},
-		lead: lead, settle: 0, measure: 2 * half,
+		arms: append(some(allArms(params), armIdle, armStatic(1), armStatic(2)), yieldArm(armYield, params, pgyield.Options{})),
+		lead: lead, settle: half, measure: half, fixed: timing{time.Second, 2 * time.Second, 30 * time.Second},
 		setUp: func(db *database, l *load) { l.read = db.read },
 		custom: func(p *phase, f figures) {
+			if len(p.Decisions) == 0 {
+				return
+			}
 			first, last := p95In(p, lead, lead+half), p95In(p, lead+half, lead+2*half)
 			f["p95_halves"] = last / first
 			for _, d := range p.Decisions {
@@ -173,6 +176,9 @@ func tenMinutes(params string) *scenario {
 		},
 		claims: func(r runs) []claim {
 			return []claim{
+				atMost("last five minutes: write p95 / with no reads", 1.5, r.ratio("write_p95_ms", armYield, armIdle)),
+				atMost("last five minutes: write p99 / that of a read pool of 1", 1.25, r.ratio("write_p99_ms", armYield, armStatic(1))),
+				atLeast("last five minutes: reads done / those of a read pool of 1", 0.95, r.ratio("reads_per_s", armYield, armStatic(1))),
 				atMost("write p95 of the last five minutes / of the first (a tenth is noise)", 1.1, r.values("p95_halves", armYield)),
 				atMost("cuts of the last five minutes less those of the first", 0, r.values("more_cuts", armYield)),
 			}
