@@ -23,6 +23,7 @@ type cli struct {
 	Bench    benchCmd    `cmd:"" help:"Measure pgyield beside plain pgxpool, fixed read pools and other limiters; print a table, write a report."`
 	Classify classifyCmd `cmd:"" help:"Say of SQL statements whether the pool would call them reads or writes, and why."`
 	Size     sizeCmd     `cmd:"" help:"Say what a limit will refuse, held by one process, split over many, or shared by a fleet."`
+	Watch    watchCmd    `cmd:"" help:"Show the write pressure of a live database, period by period, beside what would press; gate nothing."`
 }
 
 // exitInterrupted is what a shell expects of a command that Ctrl-C ended.
