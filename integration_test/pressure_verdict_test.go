@@ -1,0 +1,224 @@
+package integration_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgyield/pgyield/pressure"
+)
+
+// pressureRig is one version's server under one load.
+type pressureRig struct {
+	version string
+	dsn     string
+	box     container
+	timed   bool // it gives the time of WAL syncs
+}
+
+// pressureRigs are all versions that run here.
+func pressureRigs(t *testing.T) []*pressureRig {
+	t.Helper()
+	var rigs []*pressureRig
+	for _, version := range postgresVersions {
+		// A subtest, so that a version that cannot run here leaves the others.
+		t.Run(version+" runs", func(st *testing.T) {
+			server := versionServer(st, version)
+			dsn := server.Database(t)
+			rigs = append(rigs, &pressureRig{version: version, dsn: dsn, box: containerOf(t, dsn), timed: server.Version() >= 140000})
+		})
+	}
+	return rigs
+}
+
+// storage are the signals by which a version shows that writes wait for the WAL.
+func (r *pressureRig) storage() []string {
+	if r.timed {
+		return []string{pressure.WALSync}
+	}
+	return []string{pressure.WALWait, pressure.WriteStatement}
+}
+
+// pressureCase makes one kind of pressure beside writes and reads that run already, and
+// says how it must show.
+type pressureCase struct {
+	name  string
+	limit int    // of the reads
+	reads int    // how many want to run
+	sql   string // what each runs
+	// press makes the pressure until the load's context ends.
+	press func(r *pressureRig, l *mixedLoad)
+	// relieve ends what does not end with the load.
+	relieve func(r *pressureRig)
+	// shows is what a period must show, shownBy in words.
+	shows   func(r *pressureRig, w watched) bool
+	shownBy string
+	// never must hold in no period once it shows.
+	never func(w watched) bool
+}
+
+const briefRead = "select pg_sleep(0.02)"
+
+func pressureCases() []pressureCase {
+	return []pressureCase{{
+		name: "processor", limit: 8, reads: 10, sql: heavyAggregate, shownBy: "the server's WAL signal presses, and own writes do",
+		press:   func(r *pressureRig, _ *mixedLoad) { r.box.cpus("0.25") },
+		relieve: func(r *pressureRig) { r.box.cpus(r.box.docker("info", "--format", "{{.NCPU}}")) },
+		shows: func(r *pressureRig, w watched) bool {
+			return pressesBy(w.server, r.storage()...) && pressesBy(w.own, pressure.OwnWrites) && w.all.Pressing
+		},
+	}, {
+		name: "small fsyncs", limit: 2, reads: 4, sql: briefRead, shownBy: "the server's WAL signal presses, and own writes do",
+		press: func(r *pressureRig, l *mixedLoad) { r.smallSyncs(l) },
+		shows: func(r *pressureRig, w watched) bool {
+			return pressesBy(w.server, r.storage()...) && pressesBy(w.own, pressure.OwnWrites) && w.all.Pressing
+		},
+	}, {
+		name: "queue on a row beside contending reads", limit: 2, reads: 4, sql: briefRead, shownBy: "the lock wait presses",
+		press: func(_ *pressureRig, l *mixedLoad) { l.queueOnRow(8) },
+		shows: func(_ *pressureRig, w watched) bool { return pressesBy(w.server, pressure.LockWait) && w.all.Pressing },
+	}, {
+		name: "DDL behind a long read", limit: 2, reads: 4, sql: briefRead, shownBy: "the limit is asked not to rise, and nothing on the server presses",
+		press: func(r *pressureRig, l *mixedLoad) { r.blockDDL(l) },
+		shows: func(_ *pressureRig, w watched) bool {
+			s, ok := w.server.Signal(pressure.RelationLock)
+			return w.all.Freeze && w.server.Freeze && !w.server.Pressing && ok && s.Value > 300*time.Millisecond && !s.Pressing
+		},
+		never: func(w watched) bool { return strings.HasPrefix(w.all.Reason, pressure.RelationLock) },
+	}, {
+		name: "exhausted pool", limit: 60, reads: 60, sql: "select pg_sleep(0.5)", shownBy: "own writes press and nothing on the server does",
+		shows: func(_ *pressureRig, w watched) bool {
+			return pressesBy(w.all, pressure.OwnWrites) && pressesBy(w.own, pressure.OwnWrites) && !w.server.Pressing && w.server.Known
+		},
+	}}
+}
+
+// TestPressureShowsOnEveryVersion makes each kind of pressure on all versions at once: a
+// busy machine makes the rest larger, and each effect is many times the calm before it.
+func TestPressureShowsOnEveryVersion(t *testing.T) {
+	rigs := pressureRigs(t)
+	for _, c := range pressureCases() {
+		t.Run(c.name, func(t *testing.T) {
+			together(rigs, func(r *pressureRig) {
+				if err := r.show(t, c); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// show lets a case happen on one server.
+func (r *pressureRig) show(t *testing.T, c pressureCase) error {
+	l := newMixedLoad(t, r.dsn, newReadGate(1, c.limit))
+	defer l.close()
+	l.write(60)
+	w := watchVerdicts(t, r.version+", "+c.name, r.dsn, l)
+	defer w.close()
+	if err := r.learn(w); err != nil {
+		return err
+	}
+	w.begin()
+	if c.relieve != nil {
+		defer c.relieve(r)
+	}
+	l.readSQL.Store(&c.sql)
+	l.read(c.reads)
+	if c.press != nil {
+		c.press(r, l)
+	}
+	began := time.Now()
+	if err := w.until(30*time.Second, c.shownBy, func(one watched) bool { return c.shows(r, one) }); err != nil {
+		return err
+	}
+	t.Logf("%s: after %v", w.name, time.Since(began).Round(100*time.Millisecond))
+	if c.never != nil && w.share(c.never) > 0 {
+		t.Errorf("%s: what must never be was seen: %v", w.name, w)
+	}
+	r.checkAbsent(t, w)
+	return nil
+}
+
+// learn waits for a baseline of own writes and of what the version offers; reads are
+// quiet. The first seconds do not count: the pool connects.
+func (r *pressureRig) learn(w *verdictWatch) error {
+	time.Sleep(time.Second)
+	w.reset.Store(true)
+	w.begin()
+	return w.until(30*time.Second, "every baseline is known", func(one watched) bool {
+		for _, name := range append(r.storage(), pressure.OwnWrites, pressure.LockWait) {
+			if s, ok := one.all.Signal(name); !ok || s.Threshold == 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// checkAbsent: a signal that the version does not offer is listed in no period.
+func (r *pressureRig) checkAbsent(t *testing.T, w *verdictWatch) {
+	absent := []string{pressure.WALSync}
+	if r.timed {
+		absent = []string{pressure.WALWait, pressure.WriteStatement}
+	}
+	for _, name := range absent {
+		listed := func(one watched) bool { _, is := one.all.Signal(name); return is }
+		if share := w.share(listed); share > 0 {
+			t.Errorf("%s: %s is not offered, yet listed in %.2f of the periods", w.name, name, share)
+		}
+	}
+}
+
+// smallSyncs has other programs sync small writes to the server's own disk.
+func (r *pressureRig) smallSyncs(l *mixedLoad) {
+	// Bounded in time as well, should the test be killed.
+	const script = `cd /var/lib/postgresql/data; rm -f pressure.*; end=$((SECONDS + 40))
+		for i in 1 2 3; do
+			while [ $SECONDS -lt $end ] && [ ! -e pressure.stop ]; do
+				dd if=/dev/zero of=pressure.$i bs=8k count=20 oflag=dsync 2>/dev/null
+			done &
+		done
+		wait; rm -f pressure.*`
+	l.writers.Go(func() { r.box.shell(script) })
+	context.AfterFunc(l.ctx, func() { r.box.shell("touch /var/lib/postgresql/data/pressure.stop") })
+}
+
+// queueOnRow lets sessions queue for one row that each holds for a moment.
+func (l *mixedLoad) queueOnRow(sessions int) {
+	for range sessions {
+		l.writers.Go(func() {
+			for l.ctx.Err() == nil {
+				_ = pgx.BeginFunc(l.ctx, l.pool, func(tx pgx.Tx) error {
+					_, err := tx.Exec(l.ctx, "update pressure_accounts set n = n + 1 where id = 1")
+					if err != nil {
+						return err
+					}
+					_, err = tx.Exec(l.ctx, "select pg_sleep(0.02)")
+					return err
+				})
+			}
+		})
+	}
+}
+
+// blockDDL leaves an ALTER TABLE behind a transaction that has read the table. No
+// write needs the table.
+func (r *pressureRig) blockDDL(l *mixedLoad) {
+	run := func(statements ...string) {
+		l.writers.Go(func() {
+			conn, err := pgx.Connect(l.ctx, r.dsn)
+			if err != nil {
+				return
+			}
+			defer func() { _ = conn.Close(context.Background()) }()
+			for _, sql := range statements {
+				_, _ = conn.Exec(l.ctx, sql)
+			}
+		})
+	}
+	run("create table if not exists pressure_ddl ()", "begin", "select * from pressure_ddl", "select pg_sleep(60)")
+	run("select pg_sleep(0.5)", "alter table pressure_ddl add column if not exists n int")
+}
