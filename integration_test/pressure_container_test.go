@@ -40,8 +40,7 @@ func containerOf(t testing.TB, dsn string) container {
 func (c container) docker(arguments ...string) string {
 	output, err := exec.Command("docker", arguments...).Output()
 	if err != nil {
-		var failed *exec.ExitError
-		if errors.As(err, &failed) {
+		if failed, is := errors.AsType[*exec.ExitError](err); is {
 			err = fmt.Errorf("%w: %s", err, failed.Stderr)
 		}
 		c.t.Errorf("docker %s: %v", strings.Join(arguments, " "), err)

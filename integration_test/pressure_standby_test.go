@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -112,7 +113,7 @@ func (d *decisions) take(one adaptive.Decision) {
 func (d *decisions) since(n int) []adaptive.Decision {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.list[n:len(d.list):len(d.list)]
+	return slices.Clip(d.list[n:])
 }
 
 // await waits for a decision after the first n that fits; it returns how many there are

@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -112,7 +113,7 @@ func (w *verdictWatch) begin() {
 func (w *verdictWatch) since() []watched {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.seen[:len(w.seen):len(w.seen)]
+	return slices.Clip(w.seen)
 }
 
 // until waits for a period that fits and returns it; an error tells what was seen

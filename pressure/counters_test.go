@@ -16,7 +16,9 @@ func counted(n int, events float64) *server {
 	return s
 }
 
-func second(n float64) time.Time { return time.Unix(1e9, 0).Add(time.Duration(n * float64(time.Second))) }
+func second(n float64) time.Time {
+	return time.Unix(1e9, 0).Add(time.Duration(n * float64(time.Second)))
+}
 
 func sampleAt(at, events float64) Sample {
 	return Sample{

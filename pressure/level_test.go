@@ -22,12 +22,20 @@ func TestLevelEntersAndLeaves(t *testing.T) {
 		ms    float64
 		press bool
 	}{
-		{4, false}, {4, false}, {4, false}, // at the threshold is not over it
-		{4.1, false}, {3.9, false}, {4.1, false}, // one window over is chance
+		{4, false},
+		{4, false},
+		{4, false}, // at the threshold is not over it
+		{4.1, false},
+		{3.9, false},
+		{4.1, false}, // one window over is chance
 		{4.1, true},
-		{3.1, true}, {3, true}, // between the two thresholds it stays
-		{2.9, false}, {3.9, false}, {3.9, false}, // below it left, and stays out
-		{4.1, false}, {4.1, true}, // and enters as at first
+		{3.1, true},
+		{3, true}, // between the two thresholds it stays
+		{2.9, false},
+		{3.9, false},
+		{3.9, false}, // below it left, and stays out
+		{4.1, false},
+		{4.1, true}, // and enters as at first
 	} {
 		if got := l.at(step.ms); got != step.press {
 			t.Errorf("step %d, %v ms: pressing %t", i, step.ms, got)

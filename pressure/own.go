@@ -9,7 +9,7 @@ import (
 const (
 	minWrites    = 8  // below, a p90 says nothing: periods are accumulated
 	strongWrites = 30 // from here on, one period can be evidence enough
-	calmerWrites = 100
+	calmerWrites = 1000
 	// calmerMargin is how far below the baseline a busier stretch must be to replace
 	// it: the p90 of a hundred writes is that noisy.
 	calmerMargin = 0.85
@@ -95,7 +95,7 @@ func (o *own) thresholds() (enter, leave, strong time.Duration) {
 	if !o.usable() {
 		return 0, 0, 0
 	}
-	base := float64(o.base.quantile(0.9))
+	base := float64(o.base.p90())
 	factor := scatter(o.tolerance)
 	return time.Duration(base * factor), time.Duration(base * (1 + (factor-1)/2)), time.Duration(base * (1 + 2*(factor-1)))
 }
@@ -151,7 +151,7 @@ func (o *own) judge(a Activity) {
 	was := o.judged && o.signal.Pressing
 	s := Signal{Name: OwnWrites, Value: p90, Threshold: enter, Fresh: true, Since: since}
 	if o.usable() {
-		s.Baseline = o.base.quantile(0.9)
+		s.Baseline = o.base.p90()
 	}
 	// A median over the strong threshold is as good as many writes whose p90 is:
 	// it is what makes a few writes a second enough.
@@ -202,7 +202,7 @@ func (o *own) learnCalmer() {
 	if o.calmer.Count < calmerWrites {
 		return
 	}
-	if float64(o.calmer.P90()) < calmerMargin*float64(o.base.quantile(0.9)) {
+	if float64(o.calmer.P90()) < calmerMargin*float64(o.base.p90()) {
 		o.base = weights{}
 		o.base.add(o.calmer, 1)
 	}

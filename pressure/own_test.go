@@ -116,7 +116,7 @@ func TestOwnStrongEvidence(t *testing.T) {
 			t.Errorf("%d writes, median %v: strong %t", c.writes.Count, c.writes.Median(), o.strong)
 		}
 		// Strong evidence is of this window alone, other evidence of those pooled.
-		since, value := second(-5), (alike(500, time.Millisecond).Add(c.writes)).P90()
+		since, value := second(-5), alike(500, time.Millisecond).Add(c.writes).P90()
 		if c.strong {
 			since, value = second(0), c.writes.P90()
 		}
@@ -220,7 +220,7 @@ func TestOwnMoving(t *testing.T) {
 
 // TestOwnLearns: which window becomes which baseline.
 func TestOwnLearns(t *testing.T) {
-	base := func(o *own) time.Duration { return o.base.quantile(0.9) }
+	base := func(o *own) time.Duration { return o.base.p90() }
 	learn := func(o *own, kind windowKind, n int, d time.Duration) {
 		o.acc, o.since = alike(n, d), second(0)
 		o.learn(second(0.25), kind)
@@ -316,7 +316,7 @@ func TestOwnLearnsCalmer(t *testing.T) {
 				t.Errorf("%s: the baseline holds %v writes, the next stretch %d", name, o.base.total, o.calmer.Count)
 			}
 		}
-		if got := float64(o.base.quantile(0.9)); math.Abs(got/float64(want)-1) > 0.04 {
+		if got := float64(o.base.p90()); math.Abs(got/float64(want)-1) > 0.04 {
 			t.Errorf("%s: the baseline is %v, want %v", name, time.Duration(got), want)
 		}
 	}

@@ -144,8 +144,8 @@ func (w *weights) add(s WriteStats, keep float64) {
 	w.total = w.total*keep + float64(s.Count)
 }
 
-// quantile is [WriteStats.Quantile] of the decayed counts.
-func (w *weights) quantile(q float64) time.Duration {
+// p90 is [WriteStats.P90] of the decayed counts.
+func (w *weights) p90() time.Duration {
 	if w.total == 0 {
 		return 0
 	}
@@ -153,7 +153,7 @@ func (w *weights) quantile(q float64) time.Duration {
 	for i, n := range w.counts {
 		seen += n
 		// Decay leaves rounding errors, so the rank is met within a small slack.
-		if n > 0 && seen >= q*w.total-1e-9 {
+		if n > 0 && seen >= 0.9*w.total-1e-9 {
 			return time.Duration(bucketValue(i))
 		}
 	}
