@@ -40,7 +40,9 @@ func startStandby(t *testing.T, version string) *standby {
 	stop := "pg_ctl -D " + standbyFolder + " -m immediate -w stop > /dev/null 2>&1; rm -rf " + standbyFolder
 	t.Cleanup(func() { s.box.shell(stop) })
 	s.box.shell(stop + "; set -e; pg_basebackup -U postgres -D " + standbyFolder + " -R -X stream -c fast" +
-		" && pg_ctl -D " + standbyFolder + " -w -l /tmp/standby.log -o '-p " + standbyPort + "' start > /dev/null")
+		" && pg_ctl -D " + standbyFolder + " -w -l /tmp/standby.log -o '-p " + standbyPort +
+		// A standby needs as many connections as its primary, whose settings came with its command.
+		" -c max_connections=200 -c listen_addresses=*' start > /dev/null || { cat /tmp/standby.log >&2; exit 1; }")
 	if t.Failed() {
 		t.FailNow()
 	}
@@ -52,6 +54,7 @@ func startStandby(t *testing.T, version string) *standby {
 func TestPressureOnStreamingStandby(t *testing.T) {
 	for _, version := range postgresVersions {
 		t.Run(version, func(t *testing.T) {
+			t.Parallel() // each on a server of its own, and nothing is measured
 			s := startStandby(t, version)
 			writer := connectTo(t, s.primary)
 			mustExec(t, writer, "create table if not exists replayed (n int)")
@@ -155,6 +158,7 @@ func watchedPool(t testing.TB, dsn string, options pgyield.Options) (*pgyield.Po
 func TestPressureFailoverUnderAPool(t *testing.T) {
 	for _, version := range postgresVersions {
 		t.Run(version, func(t *testing.T) {
+			t.Parallel() // each on a server of its own, and nothing is measured
 			s := startStandby(t, version)
 			p := newCutProxy(t, addressOf(t, s.primary))
 			pool, seen := watchedPool(t, p.through(t, s.primary), pgyield.Options{})
