@@ -47,7 +47,7 @@ func newCable(t *testing.T, version string) *cable {
 		t.Fatal(err)
 	}
 	c := &cable{bridge: "br-" + network[:12]}
-	c.id = mustRun(t, "docker", "ps", "--no-trunc", "--quiet", "--filter", fmt.Sprintf("publish=%d", config.Port))
+	c.id = containerOf(t, server.DSN()).id
 	c.subnet = netip.MustParsePrefix(mustRun(t, "docker", "network", "inspect", "--format", "{{(index .IPAM.Config 0).Subnet}}", name))
 	mustRun(t, "docker", "network", "connect", name, c.id)
 	// It has the network for itself, so after a restart it has the same address.

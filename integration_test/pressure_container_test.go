@@ -28,10 +28,15 @@ func containerOf(t testing.TB, dsn string) container {
 		t.Fatal(err)
 	}
 	c := container{t: t}
-	c.id = c.docker("ps", "--quiet", "--filter", fmt.Sprintf("publish=%d", config.Port))
-	if c.id == "" {
-		t.Fatalf("no container publishes port %d", config.Port)
+	// A port of IPv4 may be another container's of IPv6, so Docker's own filter is not enough.
+	published := fmt.Sprintf("0.0.0.0:%d->", config.Port)
+	for line := range strings.Lines(c.docker("ps", "--no-trunc", "--format", "{{.ID}} {{.Ports}}")) {
+		if id, ports, _ := strings.Cut(line, " "); strings.Contains(ports, published) {
+			c.id = id
+			return c
+		}
 	}
+	t.Fatalf("no container publishes port %d", config.Port)
 	return c
 }
 

@@ -99,13 +99,20 @@ func TestContainerEndsWithProgram(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			id, err := exec.Command("docker", "ps", "--quiet", "--filter", "publish="+itoa(int(config.Port))).Output()
-			if err != nil || len(id) == 0 {
+			// A port of IPv4 may be another container's of IPv6, so Docker's own filter is not enough.
+			listed, err := exec.Command("docker", "ps", "--format", "{{.ID}} {{.Ports}}").Output()
+			id := ""
+			for line := range strings.Lines(string(listed)) {
+				if strings.Contains(line, "0.0.0.0:"+itoa(int(config.Port))+"->") {
+					id, _, _ = strings.Cut(line, " ")
+				}
+			}
+			if err != nil || id == "" {
 				t.Fatalf("there is no container to end: %v", err)
 			}
 			program.end(t, ending.signal)
 			eventually(t, "the container is removed", func() bool {
-				return exec.Command("docker", "inspect", strings.TrimSpace(string(id))).Run() != nil
+				return exec.Command("docker", "inspect", id).Run() != nil
 			})
 		})
 	}
