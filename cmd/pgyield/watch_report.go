@@ -169,7 +169,7 @@ func (w watchedSum) write(out io.Writer) error {
 		fmt.Fprintln(t, "\tp50\tp90\tp99\tmax\tbaseline\tthreshold\tover it\t")
 		for _, s := range w.Signals {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.Name, ms3(s.P50), ms3(s.P90), ms3(s.P99), ms3(s.Max),
-				ms3(s.Baseline), ms3(s.Threshold), percent(s.Over))
+				ms3Known(s.Baseline), ms3Known(s.Threshold), percent(s.Over))
 		}
 		if err := t.Flush(); err != nil {
 			return err
@@ -188,5 +188,6 @@ func (w watchedSum) write(out io.Writer) error {
 	return nil
 }
 
-// ms3 prints milliseconds as millis does.
-func ms3(x float64) string { return millis(time.Duration(x * float64(time.Millisecond))) }
+// ms3 prints milliseconds as millis does, ms3Known where there are any.
+func ms3(x float64) string      { return millis(time.Duration(x * float64(time.Millisecond))) }
+func ms3Known(x float64) string { return known(time.Duration(x * float64(time.Millisecond))) }
