@@ -116,15 +116,19 @@ func demoEndToEnd(t *testing.T, dsn string) {
 			t.Errorf("%q was not said:\n%s", said, log.String())
 		}
 	}
-	checkReport(t, report)
+	checkReport(t, report, strings.Contains(lines[3], " > "))
 }
 
-// checkReport looks for measured points in each chart of each phase.
-func checkReport(t *testing.T, path string) {
+// checkReport looks for measured points in each chart of each phase, and for the
+// limit's moves where it moved.
+func checkReport(t *testing.T, path string, moved bool) {
 	t.Helper()
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if moved && !strings.Contains(string(page), "Each move of the limit") {
+		t.Error("the limit moved, but no move is listed")
 	}
 	var charts []chartData
 	if err := json.Unmarshal(jsonData.FindSubmatch(page)[1], &charts); err != nil {

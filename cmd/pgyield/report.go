@@ -20,6 +20,7 @@ type figure struct {
 	Title, Note string
 	Lines       []line
 	SVG         template.HTML
+	Decisions   []decision // listed below the chart
 	draw        drawing
 }
 
@@ -71,7 +72,7 @@ func figuresOf(res *result) []figure {
 			Note: "From when the write was due, the wait for a connection included; by when it ended. The scale is logarithmic.",
 		},
 		{
-			Title: "The read limit", Lines: limit, draw: drawing{colors: limitColors},
+			Title: "The read limit", Lines: limit, draw: drawing{colors: limitColors}, Decisions: yield.Decisions,
 			Note: "Reads that pgyield lets run at once, those that run, and those that wait for a permit." +
 				" A limit that falls cancels nothing: what runs goes on. Plain pgxpool has no limit.",
 		},

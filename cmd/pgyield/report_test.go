@@ -87,6 +87,33 @@ func TestReportIsSelfContained(t *testing.T) {
 	}
 }
 
+// Each move of the limit stands below its chart, and below no other.
+func TestReportListsDecisions(t *testing.T) {
+	var out bytes.Buffer
+	if err := writeReport(&out, sample()); err != nil {
+		t.Fatal(err)
+	}
+	lists := regexp.MustCompile(`(?s)<section>\s*<h2>([^<]*)</h2>.*?</section>`).FindAllStringSubmatch(out.String(), -1)
+	listed := 0
+	for _, section := range lists {
+		if !strings.Contains(section[0], "<details>") {
+			continue
+		}
+		listed++
+		for _, row := range []string{
+			"<td>11.3</td><td>16</td><td>8</td><td>own_writes 3ms over 2ms &amp; &lt;more&gt;</td>",
+			"<td>12.3</td><td>8</td><td>4</td><td>wal_sync 1ms over 0.5ms</td>",
+		} {
+			if section[1] != "The read limit" || !strings.Contains(section[0], row) {
+				t.Errorf("%s: no %s", section[1], row)
+			}
+		}
+	}
+	if listed != 1 {
+		t.Errorf("decisions are listed below %d charts", listed)
+	}
+}
+
 var jsonData = regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`)
 
 func TestReportHasTheData(t *testing.T) {

@@ -22,6 +22,12 @@ func sample() *result {
 		for begun := p.From; i > 0 && begun < p.To; begun += 250 * ms {
 			p.Reads = append(p.Reads, work{Begun: begun - 100*ms, Took: 150 * ms, Done: true})
 		}
+		if i == 2 {
+			p.Decisions = []decision{
+				{At: p.From + 1100*ms, From: 16, To: 8, Reason: "own_writes 3ms over 2ms & <more>"},
+				{At: p.From + 2100*ms, From: 8, To: 4, Reason: "wal_sync 1ms over 0.5ms"},
+			}
+		}
 		for n := range 50 {
 			g := gauge{At: p.From + time.Duration(n)*gaugeEvery, WritesInFlight: i}
 			if i == 2 {
