@@ -30,9 +30,11 @@ type dip struct {
 // learning is true when the next period is to be learned as the baseline.
 func (d *dip) learning() bool { return d.active && d.periods >= 1 }
 
-// wanted is true when the limit should dip now.
+// wanted is true when the limit should dip now. A limit that is at its lowest already
+// dips too where it may rise: without the baseline that it learns nothing could be judged,
+// and it would stay there for as long as reads contend.
 func (d *dip) wanted(now time.Time, limit int, b Bounds, contended bool, v pressure.Verdict) bool {
-	return !d.active && contended && v.NeedBaseline && v.WritesMove && !v.Freeze && limit > b.low() && !now.Before(d.again)
+	return !d.active && contended && v.NeedBaseline && v.WritesMove && !v.Freeze && (limit > b.low() || b.low() < b.Ceiling) && !now.Before(d.again)
 }
 
 func (d *dip) begin(now time.Time, limit int) {
@@ -45,7 +47,7 @@ func (d *dip) over(now time.Time, low, running int, need bool, shortest, longest
 	case d.drained.IsZero():
 		if running <= low {
 			d.drained = now
-		} else if now.Sub(d.began) < dipDrain {
+		} else if now.Sub(d.began) < max(dipDrain, 2*d.length) { // longer reads are given more time at each try
 			return false
 		}
 		if !d.drained.IsZero() {
