@@ -161,6 +161,19 @@ func (m *model) run(l *Limit, d time.Duration, look func(Decision)) {
 	}
 }
 
+// shareAtLeast lets the model go on for a time and returns in which share of the periods
+// the limit is that high or higher.
+func (m *model) shareAtLeast(l *Limit, d time.Duration, limit int) float64 {
+	high, all := 0, 0
+	m.run(l, d, func(d Decision) {
+		all++
+		if d.To >= limit {
+			high++
+		}
+	})
+	return float64(high) / float64(all)
+}
+
 // quantile returns a quantile of the write latencies since the last look, as a ratio
 // to idle, and forgets them.
 func (m *model) quantile(q float64) float64 { return quantile(&m.latencies, q) }

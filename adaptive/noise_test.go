@@ -94,14 +94,7 @@ func TestHarmlessReadsOnANoisyMachine(t *testing.T) {
 			n.begin(m)
 			m.readers = 16
 			m.run(l, 15*time.Second, nil)
-			half, all := 0, 0
-			m.run(l, 10*time.Minute, func(d Decision) {
-				all++
-				if d.To >= 2 {
-					half++
-				}
-			})
-			share := float64(half) / float64(all)
+			share := m.shareAtLeast(l, 10*time.Minute, 2)
 			sum, runs = sum+share, runs+1
 			if share < 0.85 {
 				t.Errorf("%s: at half or more %.2f of the time; lowered %d times, given back %d",

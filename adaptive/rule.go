@@ -102,12 +102,12 @@ func (r rule) next(s state, in input) (state, outcome) {
 	if s.trial.active() {
 		return s, r.try(&s, in)
 	}
-	watched := s.series.active()
-	if s.series.watch(in.now, in.limit, in.activity, v) {
+	failed, helped := s.series.watch(in.now, in.limit, in.activity, v)
+	if failed {
 		return s, r.giveBack(&s, in, s.series.signal, s.series.from, min(s.series.relieved.value(), s.series.loaded.value()))
 	}
-	if watched && !s.series.active() {
-		s.innocent = false // the cuts helped
+	if helped {
+		s.innocent = false
 	}
 	if in.contended && s.climb.refuted(v, s.worsens(v)) {
 		s.blame.revoke(in.now)
@@ -146,7 +146,7 @@ func (r rule) blind(s *state, in input) outcome {
 	if s.unknown++; s.unknown <= r.staleAfter {
 		return outcome{in.limit, reasonUnknown}
 	}
-	s.hold, s.series, s.trial, s.climb = hold{}, series{}, trial{}, climb{}
+	s.forgetLevels()
 	return outcome{drift(in.limit, in.bounds), reasonDrift}
 }
 
@@ -154,8 +154,8 @@ func (r rule) blind(s *state, in input) outcome {
 func (r rule) relief(s *state, in input, dt time.Duration) {
 	v, a := in.verdict, in.activity
 	if !v.WritesMove {
-		s.hold, s.series, s.demand, s.blame, s.trial, s.climb = hold{}, series{}, demand{}, acquittals{}, trial{}, climb{}
-		s.innocent = false
+		s.forgetLevels()
+		s.demand, s.blame, s.innocent = demand{}, acquittals{}, false
 		return
 	}
 	if v.Pressing {
@@ -164,8 +164,13 @@ func (r rule) relief(s *state, in input, dt time.Duration) {
 	}
 	wrote, read := s.demand.halved(in.limit, dt, a.Writes.Count, a.ReadsDone, a.ReadTime)
 	if wrote || read {
-		s.hold, s.series, s.trial, s.climb = hold{}, series{}, trial{}, climb{}
+		s.forgetLevels()
 	}
+}
+
+// forgetLevels forgets what each limit was found to do: the load that showed it is gone.
+func (s *state) forgetLevels() {
+	s.hold, s.series, s.trial, s.climb = hold{}, series{}, trial{}, climb{}
 }
 
 // giveBack takes cuts back that did not help against a signal, which stood at that

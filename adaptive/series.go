@@ -77,7 +77,6 @@ type series struct {
 
 	loaded, relieved mean // the signal's excess before and after the reads were gone
 	drained          time.Time
-	lastBad          bool
 }
 
 func (s *series) active() bool { return s.signal != "" }
@@ -92,10 +91,11 @@ func (s *series) cut(limit int, lead pressure.Signal, before recent) {
 	s.drained, s.relieved = time.Time{}, mean{}
 }
 
-// watch takes in a period after a cut and tells whether the cuts have failed.
-func (s *series) watch(now time.Time, limit int, a pressure.Activity, v pressure.Verdict) (failed bool) {
+// watch takes in a period after a cut and tells whether the cuts have failed, or have
+// helped, which ends the series; neither while that is open.
+func (s *series) watch(now time.Time, limit int, a pressure.Activity, v pressure.Verdict) (failed, helped bool) {
 	if !s.active() {
-		return false
+		return false, false
 	}
 	sig, ok := v.Signal(s.signal)
 	if s.drained.IsZero() {
@@ -105,22 +105,22 @@ func (s *series) watch(now time.Time, limit int, a pressure.Activity, v pressure
 		if a.Running <= limit {
 			s.drained = now
 		}
-		return false
+		return false, false
 	}
 	if !ok || !sig.Fresh || sig.Since.Before(s.drained.Add(settle)) {
-		return false
+		return false, false
 	}
 	s.relieved.add(excess(sig))
 	still := betterBy * s.loaded.value()
-	s.lastBad = excess(sig) > still
 	switch {
-	case s.lastBad && s.relieved.n >= enoughBad && s.relieved.value() > still &&
+	case excess(sig) > still && s.relieved.n >= enoughBad && s.relieved.value() > still &&
 		now.Sub(s.drained) >= settle+experiment:
-		return true
+		return true, false
 	case s.relieved.n >= enoughGood && s.relieved.value() <= still && !v.Pressing:
 		*s = series{}
+		return false, true
 	}
-	return false
+	return false, false
 }
 
 // acquittal says that reads are not to blame for a signal: cuts wait for it.

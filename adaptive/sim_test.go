@@ -186,6 +186,32 @@ func TestColdStartFewWrites(t *testing.T) {
 	})
 }
 
+// TestColdStartLongReads: reads that outlast the first dip do not keep the baseline from
+// being learned for good.
+func TestColdStartLongReads(t *testing.T) {
+	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.readers, m.work = 16, 4*time.Second // half a minute beside fifteen others
+		m.run(l, 8*time.Minute, nil)
+		m.latencies = nil
+		m.run(l, 2*time.Minute, nil)
+		if p := m.quantile(0.95) / idleP95; p > 5 {
+			t.Errorf("after eight minutes writes take %.1f times their idle p95", p)
+		}
+	})
+}
+
+// TestStartAtTheFloor: a limit that starts at its lowest rises where reads contend and
+// do no harm, though reads were never quiet.
+func TestStartAtTheFloor(t *testing.T) {
+	seeds(t, Bounds{Floor: 1, Start: 1, Ceiling: 16}, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.readers, m.sleeping = 16, true
+		m.run(l, time.Minute, nil)
+		if m.limit != 16 {
+			t.Errorf("after a minute the limit is %d: %s", m.limit, l.LastDecision().Reason)
+		}
+	})
+}
+
 // TestDipTaughtNothing: a dip at whose end there is still nothing to compare with is
 // taken back.
 func TestDipTaughtNothing(t *testing.T) {
@@ -222,14 +248,7 @@ func TestReadsNotToBlame(t *testing.T) {
 				return factor
 			}
 			m.run(l, 15*time.Second, nil)
-			half, all := 0, 0
-			m.run(l, 10*time.Minute, func(d Decision) {
-				all++
-				if d.To >= 2 {
-					half++
-				}
-			})
-			share := float64(half) / float64(all)
+			share := m.shareAtLeast(l, 10*time.Minute, 2)
 			t.Logf("slower by %.1f: at half or more %.2f of the time", c.mean, share)
 			if share < 0.9 {
 				t.Errorf("slower by %.1f (scatter %.1f): at half or more %.2f of the time; lowered %d times, given back %d",
@@ -252,14 +271,7 @@ func TestSlownessThatComesAfterACut(t *testing.T) {
 		m.sleeping = true
 		m.slowness = func() float64 { return 3 }
 		m.run(l, 30*time.Second, nil)
-		high, all := 0, 0
-		m.run(l, 5*time.Minute, func(d Decision) {
-			all++
-			if d.To >= 2 {
-				high++
-			}
-		})
-		if share := float64(high) / float64(all); share < 0.85 {
+		if share := m.shareAtLeast(l, 5*time.Minute, 2); share < 0.85 {
 			t.Errorf("at half or more %.2f of the time", share)
 		}
 	})
