@@ -9,9 +9,9 @@ import (
 const (
 	minWrites    = 8  // below, a p90 says nothing: periods are accumulated
 	strongWrites = 30 // from here on, one period can be evidence enough
+	// A busier stretch of so many writes that is so far below the baseline replaces it. Of
+	// stretches of a hundred some are that low by chance, and each would lower it again.
 	calmerWrites = 1000
-	// calmerMargin is how far below the baseline a busier stretch must be to replace
-	// it: the p90 of a hundred writes is that noisy.
 	calmerMargin = 0.85
 	// baselineHalfLife is the calm time after which a baseline has forgotten half.
 	baselineHalfLife = 15 * time.Second
