@@ -6,15 +6,22 @@ import (
 	"time"
 )
 
+// evenFleet starts four members on a server of their own, watched, and waits until they share
+// its limit evenly.
+func evenFleet(t *testing.T, version string) (c *cable, w *watch, members []*process, even time.Time) {
+	t.Helper()
+	c = newCable(t, version)
+	w = startWatch(t, c.direct)
+	members = startMembers(t, 4, withParams(c.direct, crew))
+	comesTrue(t, 20*time.Second, "even shares", sharesOf(members, 4, 4, 4, 4))
+	return c, w, members, time.Now()
+}
+
 // TestFleetServerPaused stops the server whole for longer than the lease: connections
 // stand and nothing answers.
 func TestFleetServerPaused(t *testing.T) {
 	t.Parallel()
-	c := newCable(t, "17")
-	w := startWatch(t, c.direct)
-	members := startMembers(t, 4, withParams(c.direct, crew))
-	comesTrue(t, 20*time.Second, "even shares", sharesOf(members, 4, 4, 4, 4))
-	even := time.Now()
+	c, w, members, even := evenFleet(t, "17")
 	ended := holdAll(t, members, 10*time.Second)
 	mustRun(t, "docker", "pause", c.id)
 	t.Cleanup(func() { c.unpause() })
@@ -38,11 +45,7 @@ func TestFleetServerPaused(t *testing.T) {
 // TestFleetServerRestarted ends every session, running reads too.
 func TestFleetServerRestarted(t *testing.T) {
 	t.Parallel()
-	c := newCable(t, "15")
-	w := startWatch(t, c.direct)
-	members := startMembers(t, 4, withParams(c.direct, crew))
-	comesTrue(t, 20*time.Second, "even shares", sharesOf(members, 4, 4, 4, 4))
-	even := time.Now()
+	c, w, members, even := evenFleet(t, "15")
 	mustRun(t, "docker", "restart", "--time", "10", c.id)
 	onAgain := time.Now()
 	comesTrue(t, 30*time.Second, "all poll again", pollSince(members, onAgain))

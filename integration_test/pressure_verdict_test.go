@@ -73,10 +73,10 @@ func pressureCases() []pressureCase {
 			return pressesBy(w.server, r.storage()...) && pressesBy(w.own, pressure.OwnWrites) && w.all.Pressing
 		},
 	}, {
-		name: "small fsyncs", limit: 2, reads: 4, sql: briefRead, inTurn: true, shownBy: "the server's WAL signal presses, or own writes do",
+		name: "small fsyncs", limit: 2, reads: 4, sql: briefRead, inTurn: true, shownBy: "the server's WAL signal presses, and own writes do",
 		press: func(r *pressureRig, l *mixedLoad) { r.smallSyncs(l) },
 		shows: func(r *pressureRig, w watched) bool {
-			return w.all.Pressing && (pressesBy(w.server, r.storage()...) || pressesBy(w.own, pressure.OwnWrites))
+			return pressesBy(w.server, r.storage()...) && pressesBy(w.own, pressure.OwnWrites) && w.all.Pressing
 		},
 	}, {
 		name: "queue on a row beside contending reads", limit: 2, reads: 4, sql: briefRead, shownBy: "the lock wait presses",
@@ -185,9 +185,9 @@ func (r *pressureRig) checkAbsent(t *testing.T, w *verdictWatch) {
 func (r *pressureRig) smallSyncs(l *mixedLoad) {
 	// Bounded in time as well, should the test be killed.
 	const script = `cd /var/lib/postgresql/data; rm -f pressure.*; end=$((SECONDS + 40))
-		for i in 1 2 3; do
+		for i in {1..12}; do
 			while [ $SECONDS -lt $end ] && [ ! -e pressure.stop ]; do
-				dd if=/dev/zero of=pressure.$i bs=8k count=20 oflag=dsync 2>/dev/null
+				dd if=/dev/zero of=pressure.$i bs=16k count=50 oflag=dsync 2>/dev/null
 			done &
 		done
 		wait; rm -f pressure.*`
