@@ -57,23 +57,24 @@ func statStatementsSchema(ctx context.Context, conn *pgx.Conn) (string, error) {
 
 func classifyStatStatements(ctx context.Context, conn *pgx.Conn, schema string, classifier *intent.Classifier, report *classifyReport) error {
 	// A statement that many users ran has many rows.
-	rows, err := conn.Query(ctx, `select `+ownMark+` coalesce(queryid, 0), sum(calls)::bigint, coalesce(query, '')
+	rows, err := conn.Query(ctx, `select `+ownMark+` coalesce(queryid, 0), sum(calls)::bigint, count(*), coalesce(query, '')
 		from `+pgx.Identifier{schema, statStatements}.Sanitize()+`
 		where dbid = (select oid from pg_catalog.pg_database where datname = current_database())
-		group by 1, 3 order by 2 desc, 1`)
+		group by 1, 4 order by 2 desc, 1`)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", statStatements, err)
 	}
 	var (
 		id, calls int64
+		n         int // rows; those whose text is hidden are one group
 		sql       string
 	)
-	_, err = pgx.ForEachRow(rows, []any{&id, &calls, &sql}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&id, &calls, &n, &sql}, func() error {
 		if strings.Contains(sql, ownMark) {
 			return nil
 		}
 		if sql == "" || sql == "<insufficient privilege>" {
-			report.hidden++
+			report.hidden += n
 			return nil
 		}
 		v := classifier.Explain(sql)

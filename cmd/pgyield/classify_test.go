@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -251,6 +252,10 @@ func TestClassifyDatabase(t *testing.T) {
 	}
 	if !strings.Contains(notes, "hidden from this one: grant it pg_read_all_stats") || strings.Contains(got, "insufficient") {
 		t.Errorf("a plain role is not told what it cannot see: %s%s", notes, got)
+	}
+	hidden := 0
+	if _, err := fmt.Sscanf(notes, "pgyield: %d statements of other roles", &hidden); err != nil || hidden < len(seen) {
+		t.Errorf("%d statements are hidden, %v; want at least the %d of the other role:\n%s", hidden, err, len(seen), notes)
 	}
 }
 

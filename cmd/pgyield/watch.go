@@ -44,6 +44,9 @@ func (c *watchCmd) Help() string {
 
 // AfterApply is called by kong.
 func (c *watchCmd) AfterApply() error {
+	if c.Period <= 0 {
+		return fmt.Errorf("--period is %v, must be from 50ms to 1m", c.Period)
+	}
 	if c.For < 0 || c.Learn < 0 {
 		return fmt.Errorf("--for is %v and --learn %v, must be at least 0s", c.For, c.Learn)
 	}

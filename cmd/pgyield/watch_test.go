@@ -184,6 +184,7 @@ func TestWatchBadFlags(t *testing.T) {
 		{"--dsn=postgres://nobody@127.0.0.1:1/none --tolerance=1", "Tolerance is 1: must be from 1.1 to 100"},
 		{"--dsn=postgres://nobody@127.0.0.1:1/none?yield_tolerance=x", "yield_tolerance in the connection string"},
 		{"--dsn=postgres://nobody@127.0.0.1:1/none --period=1ms", "Period is 1ms: must be from 50ms to 1m0s"},
+		{"--dsn=postgres://nobody@127.0.0.1:1/none --period=0s", "--period is 0s, must be from 50ms to 1m"},
 		{"--dsn=postgres://nobody@127.0.0.1:1/none --learn=-1s", "--learn -1s, must be at least 0s"},
 	} {
 		out, err := pgyieldCommand(t, append([]string{"watch"}, strings.Fields(test.args)...)...).CombinedOutput()
