@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/pgyield/pgyield"
 )
 
 // benchCmd is `pgyield bench`.
@@ -47,8 +49,24 @@ func (c *benchCmd) Validate() error {
 	); err != nil {
 		return err
 	}
+	known := scenarios(c.Params, c.Quick)
+	for _, only := range c.Only {
+		if !slices.ContainsFunc(known, func(s *scenario) bool { return strings.HasPrefix(s.name, only) }) {
+			return fmt.Errorf("--only is %q, must begin the name of a scenario (see --list)", only)
+		}
+	}
+	for _, name := range c.Arms {
+		if !slices.ContainsFunc(known, func(s *scenario) bool { return len(some(s.arms, name)) > 0 }) {
+			return fmt.Errorf("--arms is %q, must be the name of an arm (see --list)", name)
+		}
+	}
 	if len(c.selected()) == 0 {
-		return fmt.Errorf("--only is %q, must begin the name of a scenario (see --list)", strings.Join(c.Only, ","))
+		return fmt.Errorf("--only %q and --arms %q leave nothing: none of these scenarios has such an arm (see --list)",
+			strings.Join(c.Only, ","), strings.Join(c.Arms, ","))
+	}
+	// What is wrong with them should be known before an hour of load, not after.
+	if _, err := pgyield.ParseConfig(withParams("host=127.0.0.1", c.Params)); err != nil {
+		return fmt.Errorf("--params: %w", err)
 	}
 	return nil
 }
@@ -64,7 +82,7 @@ func (c *benchCmd) selected() []*scenario {
 }
 
 // Run is called by kong.
-func (c *benchCmd) Run(ctx context.Context, k *kong.Context) (err error) {
+func (c *benchCmd) Run(ctx context.Context, k *kong.Context) error {
 	if c.List {
 		return listScenarios(k.Stdout, c.selected())
 	}
@@ -74,37 +92,35 @@ func (c *benchCmd) Run(ctx context.Context, k *kong.Context) (err error) {
 		}
 	}
 	show := newConsole(k.Stdout, k.Stderr)
-	db, err := openDatabase(ctx, "bench", c.DSN, map[string]string{
+	settings := map[string]string{
 		"shared_buffers": "128MB", "max_connections": "200", "track_wal_io_timing": "on", "max_wal_size": "4GB",
-	}, show)
-	if err != nil {
-		return err
 	}
-	defer func() {
-		if ctx.Err() != nil {
-			show.sayf("interrupted, cleaning up")
+	return withDatabase(ctx, "bench", c.DSN, settings, c.Rows, show, func(db *database) error {
+		if err := db.loadBench(ctx, show); err != nil {
+			return err
 		}
-		err = errors.Join(err, db.close(show))
-	}()
-	if err := db.load(ctx, c.Rows, show); err != nil {
-		return err
-	}
-	if err := db.loadBench(ctx, show); err != nil {
-		return err
-	}
-	bench := &bench{db: db, show: show, out: benchResult{
-		Server: db.about, Begun: time.Now(), Rate: c.Rate, Readers: c.Readers, Conns: c.Conns, Rows: c.Rows, Params: c.Params,
-	}}
+		return c.measure(ctx, k, &bench{db: db, show: show, out: benchResult{
+			Server: db.about, Begun: time.Now(), Rate: c.Rate, Readers: c.Readers, Conns: c.Conns, Rows: c.Rows, Params: c.Params,
+		}})
+	})
+}
+
+// measure runs the scenarios. What is finished is told also when a later one fails.
+func (c *benchCmd) measure(ctx context.Context, k *kong.Context, b *bench) (err error) {
 	rounds := c.Rounds
 	if c.Quick {
 		rounds = 1
 	}
 	for _, s := range c.selected() {
-		if err := bench.run(ctx, s, rounds); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+		if err = b.run(ctx, s, rounds); err != nil {
+			err = fmt.Errorf("%s: %w", s.name, err)
+			break
 		}
 	}
-	return c.tell(k, &bench.out)
+	if len(b.out.Scenarios) == 0 {
+		return err
+	}
+	return errors.Join(err, c.tell(k, &b.out))
 }
 
 // tell writes the table and the files.
@@ -118,13 +134,7 @@ func (c *benchCmd) tell(k *kong.Context, out *benchResult) error {
 		}
 		fmt.Fprintf(k.Stdout, "\nAll figures: %s\n", c.JSON)
 	}
-	if c.Report != "" {
-		if err := writeFile(c.Report, out.writeReport); err != nil {
-			return err
-		}
-		fmt.Fprintf(k.Stdout, "Charts: %s (open it in a browser; it needs no network)\n", c.Report)
-	}
-	return nil
+	return tellReport(k, c.Report, out.writeReport)
 }
 
 // bench is a benchmark in the making.
@@ -151,7 +161,7 @@ func (b *bench) run(ctx context.Context, s *scenario, rounds int) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", a.name, err)
 			}
-			f := numbersOf(p, s.timing(a))
+			f := numbersOf(p, s.timingOf(a))
 			if s.custom != nil {
 				s.custom(p, f)
 			}
@@ -159,10 +169,7 @@ func (b *bench) run(ctx context.Context, s *scenario, rounds int) error {
 			out.last[a.name] = p
 		}
 	}
-	out.Claims = s.claims(out.runs)
-	for i := range out.Claims {
-		out.Claims[i].Scenario = s.name
-	}
+	out.Claims = s.claimed(out.runs)
 	b.out.Scenarios = append(b.out.Scenarios, out)
 	return nil
 }
@@ -178,7 +185,7 @@ func (b *bench) once(ctx context.Context, s *scenario, a arm) (*phase, error) {
 		return nil, err
 	}
 	defer target.close()
-	t := s.timing(a)
+	t := s.timingOf(a)
 	l := &load{
 		db: b.db, target: target, name: a.name, rate: b.out.Rate, readers: b.out.Readers, write: b.db.write,
 		lead: t.lead, length: t.lead + t.settle + t.measure, begun: b.out.Begun, quiet: true,

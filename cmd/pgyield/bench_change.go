@@ -15,9 +15,9 @@ var never = math.Inf(1)
 func onset(params string) *scenario {
 	return &scenario{
 		name: "onset", about: "Writes alone, then 16 greedy aggregates.",
-		arms: []arm{yieldArm(armYield, params, pgyield.Options{})},
-		lead: 5 * time.Second, settle: 0, measure: 8 * time.Second,
-		setUp: func(db *database, l *load) { l.read = db.read },
+		arms:   []arm{yieldArm(armYield, params, pgyield.Options{})},
+		timing: timing{5 * time.Second, 0, 8 * time.Second},
+		setUp:  func(db *database, l *load) { l.read = db.read },
 		custom: func(p *phase, f figures) {
 			f["down_s"] = downAfter(p)
 			f["calm_s"] = calmAfter(p, p95In(p, time.Second, p.Lead))
@@ -68,8 +68,8 @@ func relief(name, params string, writesStop bool) *scenario {
 	changed := reliefLead + reliefAt
 	return &scenario{
 		name: name, about: about,
-		arms: append(some(allArms(params), armPlain), yieldArm(armYield, params, pgyield.Options{})),
-		lead: reliefLead, settle: 0, measure: reliefAt + length,
+		arms:   append(some(allArms(params), armPlain), yieldArm(armYield, params, pgyield.Options{})),
+		timing: timing{reliefLead, 0, reliefAt + length},
 		setUp: func(db *database, l *load) {
 			l.read = db.read
 			if writesStop {
@@ -95,8 +95,8 @@ func relief(name, params string, writesStop bool) *scenario {
 func coldStart(params string) *scenario {
 	return &scenario{
 		name: "cold start", about: "A pool that meets reads and writes at once, with nothing to compare with.",
-		arms: append(some(allArms(params), armIdle), yieldArm(armYield, params, pgyield.Options{})),
-		lead: 0, settle: 0, measure: 12 * time.Second, fixed: timing{measure: 4 * time.Second},
+		arms:   append(some(allArms(params), armIdle), yieldArm(armYield, params, pgyield.Options{})),
+		timing: timing{0, 0, 12 * time.Second}, fixed: timing{measure: 4 * time.Second},
 		setUp: func(db *database, l *load) { l.read = db.read },
 		custom: func(p *phase, f figures) {
 			f["p95_late_ms"] = p95In(p, 8*time.Second, 12*time.Second)
@@ -116,8 +116,8 @@ func lowRate(params string) *scenario {
 	lead := 5 * time.Second
 	return &scenario{
 		name: "two writes a second", about: "Writes with a pause inside, beside light reads and then greedy aggregates.",
-		arms: []arm{yieldArm(armYield, params, pgyield.Options{})},
-		lead: lead, settle: 0, measure: calm + 17*time.Second,
+		arms:   []arm{yieldArm(armYield, params, pgyield.Options{})},
+		timing: timing{lead, 0, calm + 17*time.Second},
 		setUp: func(db *database, l *load) {
 			l.rate, l.write = 2, db.think
 			l.read = func(ctx context.Context, p pool, at time.Duration) error {
@@ -156,13 +156,14 @@ func tenMinutes(params string) *scenario {
 	lead := 5 * time.Second
 	return &scenario{
 		name: "ten minutes", about: "Steady overload by 16 greedy aggregates.", rounds: 1,
-		arms: append(some(allArms(params), armIdle, armStatic(1), armStatic(2)), yieldArm(armYield, params, pgyield.Options{})),
-		lead: lead, settle: half, measure: half, fixed: timing{time.Second, 2 * time.Second, 30 * time.Second},
+		arms:   append(some(allArms(params), armIdle, armStatic(1), armStatic(2)), yieldArm(armYield, params, pgyield.Options{})),
+		timing: timing{lead, half, half}, fixed: timing{time.Second, 2 * time.Second, 30 * time.Second},
 		setUp: func(db *database, l *load) { l.read = db.read },
 		custom: func(p *phase, f figures) {
-			if len(p.Decisions) == 0 {
+			if !gated(p) {
 				return
 			}
+			f["cuts_first"], f["cuts_last"] = 0, 0
 			first, last := p95In(p, lead, lead+half), p95In(p, lead+half, lead+2*half)
 			f["p95_halves"] = last / first
 			for _, d := range p.Decisions {

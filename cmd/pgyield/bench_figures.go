@@ -10,15 +10,17 @@ import (
 // figures are the numbers of one run, by name.
 type figures map[string]float64
 
-// figuresOf reduces a phase to numbers. Times are measured from settle after the reads
+// numbersOf reduces a phase to numbers. Times are measured from settle after the reads
 // joined.
 func numbersOf(p *phase, t timing) figures {
 	row := p.summary(t.settle)
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	f := figures{
-		"write_p50_ms": ms(row.P50), "write_p95_ms": ms(row.P95), "write_p99_ms": ms(row.P99),
 		"writes_per_s": row.WriteRate, "writes_unfinished": float64(row.Unfinished),
 		"reads_per_s": row.ReadRate, "refused": float64(row.Refused), "errors": float64(row.Errors),
+	}
+	if row.P50 > 0 { // else no write was due in that time, and none was fast
+		f["write_p50_ms"], f["write_p95_ms"], f["write_p99_ms"] = ms(row.P50), ms(row.P95), ms(row.P99)
 	}
 	from := p.From + t.lead + t.settle
 	limits(p, from, f)
@@ -60,6 +62,11 @@ func limits(p *phase, from time.Duration, f figures) {
 		}
 	}
 	f["cuts_per_min"] = float64(cuts) / (p.To - from).Minutes()
+}
+
+// gated is true when the arm has a limit.
+func gated(p *phase) bool {
+	return slices.ContainsFunc(p.Gauges, func(g gauge) bool { return g.Gate != nil })
 }
 
 // p95In is the write p95 of the writes due within a stretch of the phase, in ms; NaN
@@ -109,11 +116,12 @@ func (r runs) median(key, arm string) float64 { return median(r.values(key, arm)
 
 // ratio compares two arms of the same round, round by round.
 func (r runs) ratio(key, arm, base string) []float64 {
-	a, b := r.values(key, arm), r.values(key, base)
 	var out []float64
-	for i := range min(len(a), len(b)) {
-		if b[i] != 0 {
-			out = append(out, a[i]/b[i])
+	for i := range min(len(r[arm]), len(r[base])) {
+		a, ok := r[arm][i][key]
+		b, too := r[base][i][key]
+		if ok && too && b != 0 {
+			out = append(out, a/b)
 		}
 	}
 	return out

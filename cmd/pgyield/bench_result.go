@@ -96,6 +96,8 @@ var columns = []struct{ title, key, format string }{
 	{"writes/s", "writes_per_s", "%.0f"},
 	{"reads/s", "reads_per_s", "%.1f"},
 	{"refused", "refused", "%.0f"},
+	{"failed", "errors", "%.0f"},
+	{"unfinished", "writes_unfinished", "%.0f"},
 	{"mean limit", "limit_mean", "%.1f"},
 	{"cuts/min", "cuts_per_min", "%.1f"},
 }
@@ -180,16 +182,18 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// listScenarios prints what would be run.
+// listScenarios prints what would be run, and the arms of each.
 func listScenarios(w io.Writer, list []*scenario) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range list {
 		var total time.Duration
+		var arms []string
 		for _, a := range s.arms {
-			at := s.timing(a)
+			arms = append(arms, a.name)
+			at := s.timingOf(a)
 			total += at.lead + at.settle + at.measure
 		}
-		fmt.Fprintf(t, "%s\t%s\t%v a round\t%s\n", s.name, count(len(s.arms), "arm"), total, s.about)
+		fmt.Fprintf(t, "%s\t%s\t%v a round\t%s\t%s\n", s.name, count(len(s.arms), "arm"), total, s.about, strings.Join(arms, ", "))
 	}
 	return t.Flush()
 }

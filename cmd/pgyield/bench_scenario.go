@@ -15,9 +15,8 @@ type scenario struct {
 	arms        []arm
 	// setUp describes the load to a phase; the arm's pool is there already.
 	setUp func(db *database, l *load)
-	// Reads join after lead; what is measured begins settle later and lasts for measure.
-	lead, settle, measure time.Duration
-	// fixed are those of arms that learn nothing; zero: the same.
+	timing
+	// fixed is that of arms that learn nothing; zero: the same.
 	fixed timing
 	// rounds: 0: as many as asked for.
 	rounds int
@@ -29,15 +28,27 @@ type scenario struct {
 // timing is when reads join, how long after that is left out, and how long is measured.
 type timing struct{ lead, settle, measure time.Duration }
 
-func (s *scenario) timing(a arm) timing {
+func (s *scenario) timingOf(a arm) timing {
 	if !a.learns && s.fixed != (timing{}) {
 		return s.fixed
 	}
-	t := timing{s.lead, s.settle, s.measure}
+	t := s.timing
 	if a.measure > 0 && a.measure < t.measure {
 		t.settle, t.measure = min(t.settle, 5*time.Second), a.measure
 	}
 	return t
+}
+
+// claimed are the claims that the runs allow: not those for which an arm was not run.
+func (s *scenario) claimed(r runs) []claim {
+	var list []claim
+	for _, c := range s.claims(r) {
+		if len(c.Rounds) > 0 {
+			c.Scenario = s.name
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // scenarios are all of the benchmark, or those of its quick form.
@@ -75,8 +86,8 @@ func steady(name, about, params string, read func(*database, context.Context, po
 		name: name, about: about, arms: allArms(params),
 		// The level is found in the time left out. The 40 s hold one try of the level that
 		// pressed; later tries are a minute apart ("ten minutes" measures those).
-		lead: 3 * time.Second, settle: 12 * time.Second, measure: 40 * time.Second,
-		fixed: timing{time.Second, time.Second, 6 * time.Second},
+		timing: timing{3 * time.Second, 12 * time.Second, 40 * time.Second},
+		fixed:  timing{time.Second, time.Second, 6 * time.Second},
 		setUp: func(db *database, l *load) {
 			l.read = func(ctx context.Context, p pool, at time.Duration) error { return read(db, ctx, p, at) }
 		},
@@ -130,7 +141,7 @@ func staticNames() []string {
 func points(name, about, params string, wait time.Duration, rate int) *scenario {
 	return &scenario{
 		name: name, about: about, arms: some(allArms(params), armPlain, armYield, armShadow),
-		lead: 2 * time.Second, settle: time.Second, measure: 5 * time.Second,
+		timing: timing{2 * time.Second, time.Second, 5 * time.Second},
 		setUp: func(db *database, l *load) {
 			l.read, l.pause = db.point, wait
 			if rate > 0 {
@@ -147,11 +158,11 @@ func points(name, about, params string, wait time.Duration, rate int) *scenario 
 }
 
 // lightControl is writes that are busy or slow by themselves, beside reads that are few.
-func lightControl(params, name string, beside func(*database, context.Context), rate int, measure time.Duration) *scenario {
+func lightControl(params, name string, beside func(*database, context.Context) error, rate int, measure time.Duration) *scenario {
 	return &scenario{
 		name: "light reads: " + name, about: "Writes that are busy by themselves, beside four callers of short reads.",
-		arms: []arm{yieldArm(armYield, params, pgyield.Options{})},
-		lead: 3 * time.Second, settle: time.Second, measure: measure,
+		arms:   []arm{yieldArm(armYield, params, pgyield.Options{})},
+		timing: timing{3 * time.Second, time.Second, measure},
 		setUp: func(db *database, l *load) {
 			l.read, l.readers, l.pause = db.point, 4, 20*time.Millisecond
 			withBeside(db, l, beside, rate)
@@ -166,9 +177,9 @@ func lightControl(params, name string, beside func(*database, context.Context), 
 }
 
 // withBeside adds the load of a control: work outside the pool, or own writes at a rate.
-func withBeside(db *database, l *load, beside func(*database, context.Context), rate int) {
+func withBeside(db *database, l *load, beside func(*database, context.Context) error, rate int) {
 	if beside != nil {
-		l.beside = func(ctx context.Context) { beside(db, ctx) }
+		l.beside = func(ctx context.Context) error { return beside(db, ctx) }
 		l.besideAt = l.lead
 	}
 	if rate > 0 {
@@ -178,11 +189,11 @@ func withBeside(db *database, l *load, beside func(*database, context.Context), 
 
 // blameless is reads that contend for a low limit and use nothing: whatever writes suffer
 // from, it is not them.
-func blameless(params, name string, beside func(*database, context.Context), rate int) *scenario {
+func blameless(params, name string, beside func(*database, context.Context) error, rate int) *scenario {
 	return &scenario{
 		name: "sleeping reads: " + name, about: "Greedy reads that only sleep, at a limit of 4, beside writes that are slow by themselves.",
-		arms: []arm{yieldArm(armYield, params+" yield_read_limit=4", pgyield.Options{})},
-		lead: 3 * time.Second, settle: 15 * time.Second, measure: 12 * time.Second,
+		arms:   []arm{lowLimitArm(params)},
+		timing: timing{3 * time.Second, 15 * time.Second, 12 * time.Second},
 		setUp: func(db *database, l *load) {
 			l.read = db.sleep
 			withBeside(db, l, beside, rate)
@@ -191,6 +202,13 @@ func blameless(params, name string, beside func(*database, context.Context), rat
 			return []claim{atLeast("share of time with the limit at half its start or more", 0.9, r.values("at_half", armYield))}
 		},
 	}
+}
+
+// lowLimitArm starts at a limit of 4, or at what a smaller pool has.
+func lowLimitArm(params string) arm {
+	return arm{name: armYield, learns: true, open: func(ctx context.Context, db *database, conns int) (target, error) {
+		return openYieldWith(ctx, db, conns, fmt.Sprintf("%s yield_read_limit=%d", params, min(4, conns)), pgyield.Options{})
+	}}
 }
 
 // bestStatic is the fixed read pool with the most reads among those whose writes are about

@@ -89,7 +89,10 @@ func TestBenchRefuses(t *testing.T) {
 	}{
 		{benchCmd{Rate: 0, Readers: 1, Conns: 2, Rows: 1000, Rounds: 1}, "--rate is 0, must be from 1 to 5000"},
 		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: 1000, Rounds: 0}, "--rounds is 0, must be from 1 to 1000"},
-		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: 1000, Rounds: 1, Only: []string{"nothing"}}, `--only is "nothing"`},
+		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: 1000, Rounds: 1, Only: []string{"onset", "nothing"}}, `--only is "nothing"`},
+		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: 1000, Rounds: 1, Arms: []string{armYield, "nobody"}}, `--arms is "nobody"`},
+		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: 1000, Rounds: 1, Only: []string{"onset"}, Arms: []string{armPlain}}, `--only "onset" and --arms "pgxpool" leave nothing`},
+		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: 1000, Rounds: 1, Params: "yield_period=abc"}, "--params: "},
 	} {
 		if err := c.cmd.Validate(); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.cmd, err, c.want)
@@ -189,6 +192,25 @@ func TestClaims(t *testing.T) {
 	}
 	if c := claims[2]; c.Met || math.Abs(c.Value-2.0/7) > 1e-9 || !strings.Contains(c.Measure, armStatic(2)) {
 		t.Errorf("the best fixed pool: %+v", c)
+	}
+	// A round without a write is no fast one, and pairs stay those of one round.
+	delete(r[armYield][1], "write_p95_ms")
+	if got := r.ratio("write_p95_ms", armYield, armIdle); len(got) != 2 || math.Abs(got[1]-1.2) > 1e-9 {
+		t.Errorf("ratios %v, want 1.2 of the first and the last round", got)
+	}
+	if f := numbersOf(&phase{To: time.Second}, timing{measure: time.Second}); len(f) == 0 || f["write_p95_ms"] != 0 {
+		t.Errorf("figures of nothing: %v", f)
+	} else if _, is := f["write_p95_ms"]; is {
+		t.Error("a phase without writes has a write latency")
+	}
+	cold := coldStart("")
+	alone := runs{armYield: {{"p95_late_ms": 2}}}
+	if got := cold.claimed(alone); len(got) != 0 {
+		t.Errorf("claimed with nothing to compare with: %+v", got)
+	}
+	alone[armIdle] = []figures{{"p95_late_ms": 1.6}}
+	if got := cold.claimed(alone); len(got) != 1 || got[0].Scenario != "cold start" || got[0].Value != 1.25 {
+		t.Errorf("claimed: %+v", got)
 	}
 	if c := atMost("unreached", 5, []float64{never, never, 1}); c.Met {
 		t.Errorf("%+v", c)

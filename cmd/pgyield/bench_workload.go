@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -103,52 +104,55 @@ func (db *database) think(ctx context.Context, p pool) error {
 }
 
 // bulkLoad copies rows without a pause, in transactions of ten thousand.
-func (db *database) bulkLoad(ctx context.Context) {
-	db.repeat(ctx, func(conn *pgx.Conn) error {
+func (db *database) bulkLoad(ctx context.Context) error {
+	return db.repeat(ctx, func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "insert into "+db.schema+".bulk select i, repeat('x', 200) from generate_series(1, 10000) i")
 		return err
 	})
 }
 
 // hotRow updates one row from several connections without a pause.
-func (db *database) hotRow(ctx context.Context) {
+func (db *database) hotRow(ctx context.Context) error {
 	const clients = 6
-	ended := make(chan struct{})
-	for range clients {
-		go func() {
-			defer func() { ended <- struct{}{} }()
-			db.repeat(ctx, func(conn *pgx.Conn) error {
+	var all sync.WaitGroup
+	failed := make([]error, clients)
+	for i := range clients {
+		all.Go(func() {
+			failed[i] = db.repeat(ctx, func(conn *pgx.Conn) error {
 				_, err := conn.Exec(ctx, "update "+db.schema+".hot set n = n + 1 where id = 1")
 				return err
 			})
-		}()
+		})
 	}
-	for range clients {
-		<-ended
-	}
+	all.Wait()
+	return errors.Join(failed...)
 }
 
 // checkpoints asks for a checkpoint every three seconds, after which each first write to a
 // page logs the whole page.
-func (db *database) checkpoints(ctx context.Context) {
-	db.repeat(ctx, func(conn *pgx.Conn) error {
+func (db *database) checkpoints(ctx context.Context) error {
+	return db.repeat(ctx, func(conn *pgx.Conn) error {
 		err := db.checkpoint(ctx, conn)
 		pause(ctx, 3*time.Second)
 		return err
 	})
 }
 
-// repeat runs f on a connection of its own, outside the pools, until ctx ends. A failed
-// connection is made anew.
-func (db *database) repeat(ctx context.Context, f func(conn *pgx.Conn) error) {
+// repeat runs f on a connection of its own, outside the pools, until ctx ends, and returns
+// the first error that was not the end's. A failed connection is made anew.
+func (db *database) repeat(ctx context.Context, f func(conn *pgx.Conn) error) (first error) {
 	for ctx.Err() == nil {
 		conn, err := db.connect(ctx)
-		if err != nil {
-			pause(ctx, 100*time.Millisecond)
-			continue
+		if err == nil {
+			for err == nil && ctx.Err() == nil {
+				err = f(conn)
+			}
+			closeConn(conn)
 		}
-		for ctx.Err() == nil && f(conn) == nil {
+		if err != nil && first == nil && ctx.Err() == nil {
+			first = err
 		}
-		closeConn(conn)
+		pause(ctx, 100*time.Millisecond)
 	}
+	return first
 }

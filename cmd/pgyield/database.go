@@ -54,6 +54,26 @@ func openDatabase(ctx context.Context, command, dsn string, settings map[string]
 	return db, nil
 }
 
+// withDatabase runs use on a place that is filled, and takes it back whatever happens.
+func withDatabase(ctx context.Context, command, dsn string, settings map[string]string, rows int, show *console,
+	use func(db *database) error,
+) (err error) {
+	db, err := openDatabase(ctx, command, dsn, settings, show)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if ctx.Err() != nil {
+			show.sayf("interrupted, cleaning up")
+		}
+		err = errors.Join(err, db.close(show))
+	}()
+	if err := db.load(ctx, rows, show); err != nil {
+		return err
+	}
+	return use(db)
+}
+
 func (db *database) begin(ctx context.Context) error {
 	conn, err := db.connect(ctx)
 	if err != nil {

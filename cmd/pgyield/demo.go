@@ -78,42 +78,40 @@ func checkBounds(bounds ...bound) error {
 }
 
 // Run is called by kong.
-func (c *demoCmd) Run(ctx context.Context, k *kong.Context) (err error) {
+func (c *demoCmd) Run(ctx context.Context, k *kong.Context) error {
 	if err := tryReportFile(c.Report); err != nil {
 		return err
 	}
 	show := newConsole(k.Stdout, k.Stderr)
 	// Durability stays on: what a commit costs is the demo's subject.
-	db, err := openDatabase(ctx, "demo", c.DSN, map[string]string{
-		"shared_buffers": "256MB", "max_connections": "200", "track_wal_io_timing": "on",
-	}, show)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if ctx.Err() != nil {
-			show.sayf("interrupted, cleaning up")
+	settings := map[string]string{"shared_buffers": "256MB", "max_connections": "200", "track_wal_io_timing": "on"}
+	return withDatabase(ctx, "demo", c.DSN, settings, c.Rows, show, func(db *database) error {
+		result, err := c.measure(ctx, db, show)
+		if err != nil {
+			return err
 		}
-		err = errors.Join(err, db.close(show))
-	}()
-	if err := db.load(ctx, c.Rows, show); err != nil {
-		return err
-	}
-	result, err := c.measure(ctx, db, show)
-	if err != nil {
-		return err
-	}
+		return c.tell(k, result)
+	})
+}
+
+// tell writes the table and the report.
+func (c *demoCmd) tell(k *kong.Context, result *result) error {
 	fmt.Fprintln(k.Stdout)
 	if err := writeTable(k.Stdout, result); err != nil {
 		return err
 	}
-	if c.Report == "" {
+	return tellReport(k, c.Report, func(w io.Writer) error { return writeReport(w, result) })
+}
+
+// tellReport writes the report with the charts, unless none is wanted, and says where.
+func tellReport(k *kong.Context, path string, write func(io.Writer) error) error {
+	if path == "" {
 		return nil
 	}
-	if err := writeFile(c.Report, func(w io.Writer) error { return writeReport(w, result) }); err != nil {
+	if err := writeFile(path, write); err != nil {
 		return err
 	}
-	fmt.Fprintf(k.Stdout, "\nCharts: %s (open it in a browser; it needs no network)\n", c.Report)
+	fmt.Fprintf(k.Stdout, "\nCharts: %s (open it in a browser; it needs no network)\n", path)
 	return nil
 }
 

@@ -121,8 +121,8 @@ type load struct {
 	read  func(ctx context.Context, p pool, at time.Duration) error
 	pause time.Duration // of a reader between two reads
 
-	writeFor time.Duration             // writes are due until then; 0: to the end
-	beside   func(ctx context.Context) // other load, from besideAt on; nil: none
+	writeFor time.Duration                   // writes are due until then; 0: to the end
+	beside   func(ctx context.Context) error // other load, from besideAt on; nil: none
 	besideAt time.Duration
 	quiet    bool // no bar
 
@@ -160,8 +160,13 @@ func (l *load) run(ctx context.Context, show *console) (*phase, error) {
 	}
 	if l.beside != nil {
 		all.Go(func() {
-			if pause(inPhase, l.besideAt) {
-				l.beside(inPhase)
+			if !pause(inPhase, l.besideAt) {
+				return
+			}
+			if err := l.beside(inPhase); err != nil {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				l.failed(err)
 			}
 		})
 	}
