@@ -91,6 +91,7 @@ func TestStress(t *testing.T) {
 				b.check(t)
 				time.Sleep(100 * time.Microsecond)
 			}
+			_ = b.SetBounds(1, 1, 5) // ends a pause, in which those that wait would stay
 		})
 		wg.Wait()
 		b.SetMode(Enforce)
