@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 const good = `{"Action":"start","Package":"p"}
 {"Action":"run","Package":"p","Test":"TestA"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"quiet\n"}
+{"Action":"run","Package":"p","Test":"TestA/sub"}
 {"Action":"pass","Package":"p","Test":"TestA/sub"}
 {"Action":"pass","Package":"p","Test":"TestA"}
 {"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:7: not applicable: no root\n"}
@@ -16,6 +19,31 @@ const good = `{"Action":"start","Package":"p"}
 {"Action":"pass","Package":"p","Elapsed":1.25}
 {"Action":"skip","Package":"empty"}
 `
+
+// hangs is a package whose test times out in a subtest, beside one that ended.
+var hangs = func() string {
+	var b strings.Builder
+	b.WriteString(`{"Action":"run","Package":"q","Test":"TestOther"}
+{"Action":"pass","Package":"q","Test":"TestOther"}
+{"Action":"run","Package":"q","Test":"TestHang"}
+{"Action":"output","Package":"q","Test":"TestHang","Output":"=== RUN   TestHang\\n"}
+{"Action":"run","Package":"q","Test":"TestHang/sub"}
+`)
+	say := func(format string, args ...any) {
+		line, _ := json.Marshal(event{Action: "output", Package: "q", Test: "TestHang/sub", Output: fmt.Sprintf(format, args...)})
+		b.Write(append(line, '\n'))
+	}
+	for i := range 60 {
+		say("log %d\n", i)
+	}
+	say("panic: test timed out after 10m0s\n")
+	say("\trunning tests:\n")
+	say("\t\tTestHang (10m0s)\n")
+	for i := range 300 {
+		say("goroutine %d [select]:\n", i+1)
+	}
+	return b.String()
+}()
 
 func TestTally(t *testing.T) {
 	for _, test := range []struct {
@@ -49,6 +77,19 @@ func TestTally(t *testing.T) {
 			"something missing, not strict", good + `{"Action":"skip","Package":"q","Test":"TestD"}`, false, "",
 			"TestD: no reason", "quiet", "2 passed, 0 failed, 2 skipped",
 		},
+		{
+			"timeout", good + hangs + `{"Action":"fail","Package":"q","Elapsed":600.1}`, false, "2 tests failed",
+			"FAIL  q TestHang: did not end\n", "goroutine 198 ", "3 passed, 2 failed, 1 skipped",
+		},
+		{
+			"timeout, what stood there", hangs + `{"Action":"fail","Package":"q","Elapsed":600.1}`, false, "2 tests failed",
+			"FAIL  q TestHang/sub: did not end\n... 10 lines before\nlog 10\n", "log 9\n", "1 passed, 2 failed, 0 skipped",
+		},
+		{
+			"timeout, the dump", hangs + `{"Action":"fail","Package":"q","Elapsed":600.1}`, false, "2 tests failed",
+			"log 59\npanic: test timed out after 10m0s\n\trunning tests:\n\t\tTestHang (10m0s)\n", "TestOther: did not end", "1 passed, 2 failed, 0 skipped",
+		},
+		{"killed", hangs, false, "2 tests failed", "\tTestHang (10m0s)\n", "goroutine 300 ", "1 passed, 2 failed, 0 skipped"},
 		{"no test", `{"Action":"skip","Package":"empty"}`, false, "no test passed", "", "empty", "0 passed, 0 failed, 0 skipped"},
 		{"no events", "go: no such module", false, "no test passed", "go: no such module", "ok", "0 passed, 0 failed, 0 skipped"},
 	} {

@@ -32,6 +32,7 @@ type report struct {
 func read(in io.Reader, out io.Writer) (report, error) {
 	var r report
 	printed := map[[2]string]*strings.Builder{}
+	open := begun{}
 	scanner := bufio.NewScanner(in)
 	scanner.Buffer(nil, 16<<20)
 	for scanner.Scan() {
@@ -42,6 +43,8 @@ func read(in io.Reader, out io.Writer) (report, error) {
 		}
 		key := [2]string{e.Package, e.Test}
 		switch e.Action {
+		case "run":
+			open.add(e)
 		case "build-output":
 			fmt.Fprint(out, e.Output)
 		case "output":
@@ -50,15 +53,26 @@ func read(in io.Reader, out io.Writer) (report, error) {
 			}
 			printed[key].WriteString(e.Output)
 		case "pass", "fail", "skip":
-			text := ""
-			if printed[key] != nil {
-				text = printed[key].String()
-				delete(printed, key)
+			for _, test := range open.end(e) {
+				r.endless(e.Package, test, take(printed, [2]string{e.Package, test}), out)
 			}
-			r.end(e, text, out)
+			r.end(e, take(printed, key), out)
 		}
 	}
+	// The go command was killed: nobody ended the packages either.
+	for _, e := range open {
+		r.endless(e.Package, e.Test, take(printed, [2]string{e.Package, e.Test}), out)
+	}
 	return r, scanner.Err()
+}
+
+// take is what was printed under a key, once.
+func take(printed map[[2]string]*strings.Builder, key [2]string) string {
+	if printed[key] == nil {
+		return ""
+	}
+	defer delete(printed, key)
+	return printed[key].String()
 }
 
 // end takes the end of a test or, where no test is named, of a package.
