@@ -3,6 +3,7 @@ package pgyield
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/pgyield/pgyield/bulkhead"
 	"github.com/pgyield/pgyield/fleet"
@@ -25,3 +26,6 @@ func NewFleetLimit(t *testing.T, ceiling int, options fleet.Options) (*fleetLimi
 
 // Bulkhead returns what the limit moves.
 func (l *fleetLimit) Bulkhead() *bulkhead.Bulkhead { return l.bulkhead }
+
+// Follow moves the limit to what the fleet gives now, as a poll does.
+func (l *fleetLimit) Follow() { l.follow(time.Now()) }

@@ -66,9 +66,10 @@ type fleetLimit struct {
 	member   *fleet.Member
 	floor    int
 
-	mu      sync.Mutex // guards the fields below; taken before the bulkhead's own
-	allowed int        // math.MaxInt: pressure holds nothing back
-	ceiling int        // at least 1: a pool that waits for its turn is paused besides
+	mu      sync.Mutex                          // guards the fields below; taken before the bulkhead's own
+	allowed int                                 // math.MaxInt: pressure holds nothing back
+	ceiling int                                 // at least 1: a pool that waits for its turn is paused besides
+	told    struct{ limit, floor, ceiling int } // to the adaptive limit, last
 	turn    *time.Timer
 	stopped bool
 }
@@ -129,8 +130,14 @@ func (l *fleetLimit) stop() {
 }
 
 // Limit, SetLimit, EndPeriod and Bounds make it an [adaptive.Limiter], which knows
-// nothing of turns: a pause is none of its cuts.
-func (l *fleetLimit) Limit() int { return max(1, l.bulkhead.Limit()) }
+// nothing of turns: a pause is none of its cuts. What Limit and Bounds tell is remembered:
+// by that the adaptive limit decides, and the fleet may move both before its decision comes.
+func (l *fleetLimit) Limit() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told.limit = max(1, l.bulkhead.Limit())
+	return l.told.limit
+}
 
 // SetLimit takes what pressure allows. A limit that has climbed to the ceiling is held
 // back by nothing but the fleet; one that the ceiling alone has lowered to there has not
@@ -138,15 +145,15 @@ func (l *fleetLimit) Limit() int { return max(1, l.bulkhead.Limit()) }
 func (l *fleetLimit) SetLimit(limit int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch current := l.Limit(); {
-	case limit == current:
-		return
-	case limit > current && limit >= l.ceiling:
-		l.allowed = math.MaxInt
-	default:
+	switch from := max(l.told.floor, min(l.told.limit, l.told.ceiling)); {
+	case limit < from:
 		l.allowed = limit
+	case limit > from && limit >= l.told.ceiling:
+		l.allowed = math.MaxInt
+	case limit > from:
+		l.allowed = max(l.allowed, limit)
 	}
-	l.bulkhead.SetLimit(min(limit, l.ceiling))
+	l.bulkhead.SetLimit(min(l.allowed, l.ceiling))
 }
 
 func (l *fleetLimit) EndPeriod() (contended bool) {
@@ -155,8 +162,12 @@ func (l *fleetLimit) EndPeriod() (contended bool) {
 }
 
 func (l *fleetLimit) Bounds() (floor, start, ceiling int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	floor, start, ceiling = l.bulkhead.Bounds()
-	return max(1, floor), max(1, start), max(1, ceiling)
+	floor, start, ceiling = max(1, floor), max(1, start), max(1, ceiling)
+	l.told.floor, l.told.ceiling = floor, ceiling
+	return floor, start, ceiling
 }
 
 // fleetSource is a poller that paces itself by the size of the fleet, and tells the

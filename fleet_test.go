@@ -1,6 +1,7 @@
 package pgyield_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -84,5 +85,61 @@ func TestFleetLimit(t *testing.T) {
 		want("and back", 12, 12)
 		time.Sleep(time.Minute)
 		want("polls fail: the limit over the last known size", 12, 12)
+	})
+}
+
+// TestFleetLimitMovesBeneath lets a poll move the limit after the adaptive one was told it,
+// and before its decision comes: that is by what it was told.
+func TestFleetLimitMovesBeneath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			what                  string
+			allowed               int // 0: nothing is held back
+			crowded, crowdedAfter bool
+			change                func(told int) int
+			want                  int // alone, after it
+		}{
+			{"a cut to what the fleet takes away", 0, false, true, func(told int) int { return told / 2 }, 6},
+			{"a cut above it", 10, false, true, func(told int) int { return told - 1 }, 9},
+			{"a cut beneath what it gives", 8, true, false, func(told int) int { return told / 2 }, 1},
+			{"a climb to the ceiling, which rises", 0, true, false, func(told int) int { return told + 1 }, 12},
+			{"a climb, while a cut stands", 6, false, true, func(told int) int { return told + 1 }, 7},
+			{"lowered by the ceiling alone", 0, false, true, func(int) int { return 3 }, 12},
+		} {
+			l, member := pgyield.NewFleetLimit(t, 16, fleet.Options{Name: "shop", Limit: 12})
+			beat := 0
+			be := func(crowded bool) {
+				for range 3 {
+					beat++
+					names := []string{}
+					if crowded { // a share of 3 is left
+						names = append(names, fmt.Sprintf("%s0a1b2c3d:%d:7:0:7:7", member.Prefix(), beat))
+					}
+					member.Name()
+					member.Observe(time.Now(), fleet.View{Names: names})
+				}
+				l.Follow()
+			}
+			be(false)
+			if c.allowed > 0 {
+				l.Limit()
+				l.Bounds()
+				l.SetLimit(c.allowed)
+			}
+			be(c.crowded)
+			told := l.Limit()
+			if c.what == "lowered by the ceiling alone" {
+				be(c.crowdedAfter)
+				l.Bounds()
+			} else {
+				l.Bounds()
+				be(c.crowdedAfter)
+			}
+			l.SetLimit(c.change(told))
+			be(false)
+			if got := l.Limit(); got != c.want {
+				t.Errorf("%s: told %d, set %d, it is at %d, want %d", c.what, told, c.change(told), got, c.want)
+			}
+		}
 	})
 }
