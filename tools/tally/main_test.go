@@ -26,7 +26,7 @@ var hangs = func() string {
 	b.WriteString(`{"Action":"run","Package":"q","Test":"TestOther"}
 {"Action":"pass","Package":"q","Test":"TestOther"}
 {"Action":"run","Package":"q","Test":"TestHang"}
-{"Action":"output","Package":"q","Test":"TestHang","Output":"=== RUN   TestHang\\n"}
+{"Action":"output","Package":"q","Test":"TestHang","Output":"=== RUN   TestHang\n"}
 {"Action":"run","Package":"q","Test":"TestHang/sub"}
 `)
 	say := func(format string, args ...any) {
