@@ -16,13 +16,13 @@ import (
 // benchCmd is `pgyield bench`.
 type benchCmd struct {
 	DSN    string `help:"Use this database instead of starting a Postgres." name:"dsn" placeholder:"URL"`
-	Report string `default:"report.html" help:"Where to write the report with the charts; empty for none." placeholder:"FILE"`
-	JSON   string `default:"bench.json"  help:"Where to write all figures of all rounds; empty for none." name:"json" placeholder:"FILE"`
+	Report string `default:"bench.html" help:"Where to write the report with the charts; empty for none. Default: ${default}." placeholder:"FILE"`
+	JSON   string `default:"bench.json"  help:"Where to write all figures of all rounds; empty for none. Default: ${default}." name:"json" placeholder:"FILE"`
 
 	Quick  bool     `help:"About two minutes: one round of the load that matters most, and one control."`
 	Rounds int      `default:"5" help:"Rounds in which all arms take turns; figures are medians over them."`
-	Only   []string `help:"Only the scenarios whose names begin so: a list with commas." placeholder:"NAME,..."`
-	Arms   []string `help:"Only the arms of these names: a list with commas. What compares with others is then left out." placeholder:"NAME,..."`
+	Only   []string `help:"Only the scenarios whose names begin so: a list with commas." placeholder:"NAME"`
+	Arms   []string `help:"Only the arms of these names: a list with commas. What compares with others is then left out." placeholder:"NAME"`
 	List   bool     `help:"List the scenarios and their arms, and do nothing."`
 	Params string   `help:"Parameters of pgyield's arms, as in a connection string: 'yield_periods=3 yield_period=500ms'." placeholder:"TEXT"`
 
@@ -93,7 +93,8 @@ func (c *benchCmd) Run(ctx context.Context, k *kong.Context) error {
 	}
 	show := newConsole(k.Stdout, k.Stderr)
 	settings := map[string]string{
-		"shared_buffers": "128MB", "max_connections": "200", "track_wal_io_timing": "on", "max_wal_size": "4GB",
+		"shared_buffers": "128MB", "max_connections": fmt.Sprint(pollSessions + 2*c.Conns + 60), "track_wal_io_timing": "on",
+		"max_wal_size": "4GB",
 	}
 	return withDatabase(ctx, "bench", c.DSN, settings, c.Rows, show, func(db *database) error {
 		if err := db.loadBench(ctx, show); err != nil {
@@ -112,12 +113,21 @@ func (c *benchCmd) measure(ctx context.Context, k *kong.Context, b *bench) (err 
 		rounds = 1
 	}
 	for _, s := range c.selected() {
-		if err = b.run(ctx, s, rounds); err != nil {
+		err = b.run(ctx, s, rounds)
+		if unmet, ok := errors.AsType[unmetError](err); ok {
+			b.show.sayf("%s is left out: %s", s.name, unmet.reason)
+			b.out.LeftOut = append(b.out.LeftOut, leftOut{s.name, unmet.reason})
+			err = nil
+		}
+		if err != nil {
 			err = fmt.Errorf("%s: %w", s.name, err)
 			break
 		}
 	}
 	if len(b.out.Scenarios) == 0 {
+		if err == nil {
+			err = errors.New("pgyield: bench: all scenarios that were asked for are left out")
+		}
 		return err
 	}
 	return errors.Join(err, c.tell(k, &b.out))

@@ -20,6 +20,13 @@ type benchResult struct {
 	Rows      int               `json:"rows"`
 	Params    string            `json:"params,omitempty"`
 	Scenarios []*scenarioResult `json:"scenarios"`
+	LeftOut   []leftOut         `json:"left_out,omitempty"`
+}
+
+// leftOut is a scenario that could not be run on this server, and why.
+type leftOut struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
 }
 
 // scenarioResult is what a scenario's arms did.
@@ -124,7 +131,13 @@ func writeBenchTable(w io.Writer, r *benchResult) error {
 	for _, c := range r.claims() {
 		fmt.Fprintln(t, strings.Join(c.cells(), "\t"))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, l := range r.LeftOut {
+		fmt.Fprintf(w, "left out: %s: %s\n", l.Name, l.Reason)
+	}
+	return nil
 }
 
 // rows are the arms' medians as text.

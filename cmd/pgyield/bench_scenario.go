@@ -65,7 +65,7 @@ func scenarios(params string, quick bool) []*scenario {
 		points("paced point reads", "Reads by key from 16 callers that pause 20 ms, beside the same writes.", params, 20*time.Millisecond, 0),
 		points("greedy point reads", "Reads by key from 12 callers without a pause, so below the limit, beside one write a second.", params, 0, 1),
 		onset(params), relief("relief: writes stop", params, true), relief("relief: reads turn light", params, false), coldStart(params),
-		lowRate(params),
+		lowRate(params), pollCost(params),
 	}
 	const control = 8 * time.Second
 	return append(list,

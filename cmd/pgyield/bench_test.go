@@ -14,20 +14,21 @@ import (
 	"github.com/pgyield/pgyield/pgtest"
 )
 
-// One scenario, whole: the command, the table, the figures and the report.
+// One scenario, whole: the command, the table, the figures and the report. The server has
+// no room for another one.
 func TestBench(t *testing.T) {
-	server := pgtest.New(t, pgtest.Options{Fast: true})
+	server := pgtest.New(t, pgtest.Options{Fast: true, Settings: map[string]string{"max_connections": "100"}})
 	dsn := server.Database(t)
 	dir := t.TempDir()
 	report, figures := filepath.Join(dir, "report.html"), filepath.Join(dir, "bench.json")
-	cmd := pgyieldCommand(t, "bench", "--dsn", dsn, "--rows=20000", "--rounds=2", "--only=onset", "--report", report, "--json", figures)
+	cmd := pgyieldCommand(t, "bench", "--dsn", dsn, "--rows=20000", "--rounds=2", "--only=onset,poll cost", "--report", report, "--json", figures)
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s%s", err, out.String(), log.String())
 	}
 	nothingLeft(t, dsn)
-	for _, said := range []string{"onset (2 rounds)", "seconds until the limit is 1", "All figures: " + figures, "Charts: " + report} {
+	for _, said := range []string{"onset (2 rounds)", "seconds until the limit is 1", "left out: poll cost: the server has room for ", "All figures: " + figures, "Charts: " + report} {
 		if !strings.Contains(out.String(), said) {
 			t.Errorf("%q was not printed:\n%s", said, out.String())
 		}
@@ -42,12 +43,16 @@ func TestBench(t *testing.T) {
 			Claims  []struct{ Rounds []*float64 }
 			Figures map[string][]map[string]*float64
 		}
+		LeftOut []leftOut `json:"left_out"`
 	}
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
 	if len(got.Scenarios) != 1 || len(got.Scenarios[0].Claims) != 2 || len(got.Scenarios[0].Claims[0].Rounds) != 2 {
 		t.Fatalf("got %s", text)
+	}
+	if len(got.LeftOut) != 1 || got.LeftOut[0].Name != "poll cost" {
+		t.Errorf("left out: %+v", got.LeftOut)
 	}
 	for _, round := range got.Scenarios[0].Figures[armYield] {
 		for _, key := range []string{"write_p95_ms", "writes_per_s", "reads_per_s"} {
@@ -63,6 +68,53 @@ func TestBench(t *testing.T) {
 	if n := strings.Count(string(page), "<svg"); n != 2 {
 		t.Errorf("%d charts in the report, want 2", n)
 	}
+	if !strings.Contains(string(page), "Left out: poll cost: the server has room for ") {
+		t.Error("the report does not say what is left out")
+	}
+}
+
+// What polls cost is measured on a server that has room for the sessions; without room,
+// asking for nothing else is an error.
+func TestBenchPollCost(t *testing.T) {
+	if _, err := os.Stat("/proc/self/schedstat"); err != nil {
+		t.Skip("not applicable: this system does not tell a process's time in /proc")
+	}
+	server := pgtest.New(t, pgtest.Options{Fast: true, Settings: map[string]string{"max_connections": "560"}})
+	dsn := server.Database(t)
+	figures := filepath.Join(t.TempDir(), "bench.json")
+	cmd := pgyieldCommand(t, "bench", "--dsn", dsn, "--rows=1000", "--rounds=1", "--only=poll cost", "--report=", "--json", figures)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	nothingLeft(t, dsn)
+	text, err := os.ReadFile(figures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Scenarios []struct {
+			Figures map[string][]map[string]float64
+		}
+	}
+	if err := json.Unmarshal(text, &got); err != nil || len(got.Scenarios) != 1 {
+		t.Fatalf("%v: %s", err, text)
+	}
+	f := got.Scenarios[0].Figures[armYield][0]
+	// 500 sessions are not looked at in less than 50 µs. How much more it takes, a busy machine decides.
+	if f["polls_per_s"] < 0.2 || f["polls_per_s"] > 2.2 || f["poll_ms"] < 0.05 || f["poll_ms"] > 100 {
+		t.Errorf("figures: %v", f)
+	}
+	if percent := f["poll_ms"] * f["polls_per_s"] / 10; math.Abs(f["poll_core_percent"]-percent) > 0.01*percent {
+		t.Errorf("%v %% of a core, but %v ms a poll and %v polls/s", f["poll_core_percent"], f["poll_ms"], f["polls_per_s"])
+	}
+	cmd = pgyieldCommand(t, "bench", "--dsn", dsn, "--rows=1000", "--rounds=1", "--only=poll cost", "--conns=60")
+	out, err = cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "poll cost is left out: the server has room for 557 sessions and ") ||
+		!strings.Contains(string(out), "pgyield: bench: all scenarios that were asked for are left out") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	nothingLeft(t, dsn)
 }
 
 func TestBenchInterrupted(t *testing.T) {

@@ -75,10 +75,17 @@ func openYieldWith(ctx context.Context, db *database, conns int, params string, 
 	if err != nil {
 		return target{}, err
 	}
-	return target{pool: p, close: p.Close, taken: made.take, gate: func() *gate {
+	t := targetOf(p)
+	t.taken = made.take
+	return t, nil
+}
+
+// targetOf is a pool of pgyield under load.
+func targetOf(p *pgyield.Pool) target {
+	return target{pool: p, close: p.Close, gate: func() *gate {
 		s := p.ReadStat()
 		return &gate{Limit: s.Limit(), Running: s.Running(), Waiting: s.Waiting(), Pressing: s.Pressing()}
-	}}, nil
+	}}
 }
 
 // decisions collects those that moved a limit.
