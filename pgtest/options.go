@@ -89,6 +89,8 @@ type Options struct {
 	// Logf fits. It may be called from the goroutine of Start only.
 	Logf func(format string, args ...any)
 
+	dsnFrom string // who gave DSN, for an error's text
+
 	// freePort stands in for the package's in tests.
 	freePort func() (int, error)
 }
@@ -117,8 +119,9 @@ func (o Options) withDefaults() (Options, error) {
 			return o, fmt.Errorf("pgyield: pgtest: Options.Settings: %q is no parameter name", name)
 		}
 	}
+	o.dsnFrom = "Options.DSN"
 	if o.DSN == "" {
-		o.DSN = os.Getenv(EnvDSN)
+		o.DSN, o.dsnFrom = os.Getenv(EnvDSN), EnvDSN
 	}
 	if o.Way == Given && o.DSN == "" {
 		return o, errors.New("pgyield: pgtest: Options.Way is Given, but neither Options.DSN nor " + EnvDSN + " names a server")

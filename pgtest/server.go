@@ -150,10 +150,10 @@ func useGiven(ctx context.Context, options Options) (*Server, error) {
 	defer cancel()
 	answer, err := ask(ctx, options.DSN)
 	if err != nil {
-		return nil, fmt.Errorf("pgyield: pgtest: the server that %s or Options.DSN names: %w", EnvDSN, err)
+		return nil, fmt.Errorf("pgyield: pgtest: the server that %s names: %w", options.dsnFrom, err)
 	}
 	if err := answer.check(options.Version); err != nil {
-		return nil, fmt.Errorf("pgyield: pgtest: the server that %s or Options.DSN names: %w", EnvDSN, err)
+		return nil, fmt.Errorf("pgyield: pgtest: the server that %s names: %w", options.dsnFrom, err)
 	}
 	options.Logf("pgtest: using the server that is given")
 	return &Server{dsn: options.DSN, way: Given, version: answer.version}, nil

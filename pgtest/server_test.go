@@ -94,7 +94,13 @@ func TestGiven(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = Start(t.Context(), Options{DSN: "host=127.0.0.1 user=x password=secret port=" + itoa(port)})
-		if err == nil || !strings.Contains(err.Error(), EnvDSN) || strings.Contains(err.Error(), "secret") {
+		if err == nil || !strings.Contains(err.Error(), "Options.DSN names") || strings.Contains(err.Error(), EnvDSN) ||
+			strings.Contains(err.Error(), "secret") {
+			t.Errorf("got %v", err)
+		}
+		t.Setenv(EnvDSN, "host=127.0.0.1 user=x password=secret port="+itoa(port))
+		_, err = Start(t.Context(), Options{})
+		if err == nil || !strings.Contains(err.Error(), EnvDSN+" names") || strings.Contains(err.Error(), "Options.DSN") {
 			t.Errorf("got %v", err)
 		}
 	})

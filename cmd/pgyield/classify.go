@@ -44,9 +44,19 @@ type classified struct {
 	Calls   int64 `json:"calls,omitempty"`
 }
 
+// AfterApply is called by kong.
+func (c *classifyCmd) AfterApply() error {
+	_, err := c.classifier()
+	return err
+}
+
+func (c *classifyCmd) classifier() (*intent.Classifier, error) {
+	return intent.New(intent.Options{WritingFunctions: c.WritingFunction, ReadingFunctions: c.ReadingFunction})
+}
+
 // Run is called by kong.
 func (c *classifyCmd) Run(ctx context.Context, k *kong.Context) error {
-	classifier, err := intent.New(intent.Options{WritingFunctions: c.WritingFunction, ReadingFunctions: c.ReadingFunction})
+	classifier, err := c.classifier()
 	if err != nil {
 		return err
 	}

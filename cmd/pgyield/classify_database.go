@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgyield/pgyield"
 	"github.com/pgyield/pgyield/intent"
 )
 
@@ -21,9 +22,13 @@ const ownMark = "/* pgyield */"
 // classifyDatabase learns a database's volatile functions and classifies what
 // pg_stat_statements has of it, most called first.
 func classifyDatabase(ctx context.Context, dsn string, classifier *intent.Classifier, report *classifyReport) error {
-	conn, err := pgx.Connect(ctx, dsn)
+	config, err := pgyield.ParseConfig(dsn) // which may carry a pool's parameters
 	if err != nil {
-		return err
+		return ofDSN(err)
+	}
+	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	if err != nil {
+		return ofDSN(err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	rows, err := conn.Query(ctx, intent.VolatileFunctions)

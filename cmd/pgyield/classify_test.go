@@ -246,6 +246,7 @@ func TestClassifyDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.User = url.UserPassword("classify_plain", "secret")
+	u.RawQuery += "&pool_max_conns=3&yield_mode=shadow" // of the application whose database it is
 	got, notes, err := classify(t, "--dsn", u.String())
 	if err != nil {
 		t.Fatal(err)

@@ -37,6 +37,9 @@ func openDatabase(ctx context.Context, command, dsn string, settings map[string]
 	server, err := pgtest.Start(ctx, pgtest.Options{
 		DSN: dsn, Logf: show.sayf, Settings: settings,
 	})
+	if err != nil && dsn != "" {
+		return nil, ofDSN(err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // demoCmd is `pgyield demo`.
 type demoCmd struct {
 	DSN    string `help:"Use this database instead of starting a Postgres." name:"dsn" placeholder:"URL"`
-	Report string `default:"report.html" help:"Where to write the report with the charts; empty for none." placeholder:"FILE"`
+	Report string `default:"report.html" help:"Where to write the report with the charts; empty for none. Default: ${default}." placeholder:"FILE"`
 
 	Rate    int `default:"200"     help:"Write transactions per second, started at fixed times whether or not earlier ones are done."`
 	Readers int `default:"16"      help:"Analytic reads at once, each begun when the one before it ends."`

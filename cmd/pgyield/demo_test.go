@@ -42,7 +42,7 @@ func pgyieldCommand(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// leftovers are the schemas of demos and the sessions in a database.
+// leftovers are the schemas of commands and the sessions in a database.
 func leftovers(t *testing.T, dsn string) (schemas, sessions int) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)
@@ -51,7 +51,7 @@ func leftovers(t *testing.T, dsn string) (schemas, sessions int) {
 	}
 	defer closeConn(conn)
 	err = conn.QueryRow(t.Context(), `select
-		(select count(*) from pg_namespace where nspname like 'pgyield\_demo\_%'),
+		(select count(*) from pg_namespace where nspname like 'pgyield\_%'),
 		(select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
 			and backend_type = 'client backend')`).Scan(&schemas, &sessions)
 	if err != nil {
@@ -60,7 +60,7 @@ func leftovers(t *testing.T, dsn string) (schemas, sessions int) {
 	return schemas, sessions
 }
 
-// nothingLeft fails the test unless the demo's schema and sessions are gone. A
+// nothingLeft fails the test unless the command's schema and sessions are gone. A
 // backend may outlive its connection for a moment.
 func nothingLeft(t *testing.T, dsn string) {
 	t.Helper()
@@ -299,14 +299,55 @@ func TestBadFlags(t *testing.T) {
 		{"--idle=4s", "--idle is 4s, must be at least 5s (--settle and one second)"},
 		{"--plain=6s", "--plain is 6s, must be at least 7s (--lead, --settle and one second)"},
 		{"--settle=-1s", "--settle is -1s, must be at least 0s"},
-		{"--dsn=postgres://nobody@127.0.0.1:1/none?connect_timeout=2", "pgyield: pgtest: the server that"},
-		{"--report=/nowhere/report.html", "pgyield: report: open /nowhere/report.html.part"},
 		{"--nonsense", "unknown flag"},
 	} {
-		out, err := pgyieldCommand(t, "demo", test.args).CombinedOutput()
-		if err == nil || !strings.Contains(string(out), test.want) {
-			t.Errorf("%s: %v, want %q in\n%s", test.args, err, test.want, out)
-		}
+		checkExit(t, pgyieldCommand(t, "demo", test.args), exitUsage, test.want)
+	}
+}
+
+// A wrong command line is one error and one hint; what fails although the command line is
+// right has another exit code. It is the same in every command.
+func TestExitCodes(t *testing.T) {
+	const nobody = "--dsn=postgres://nobody@127.0.0.1:1/none?connect_timeout=2"
+	const refused = "failed to connect to `user=nobody database=none`"
+	for _, test := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"", exitUsage, "pgyield: expected one of \"demo\", \"bench\", \"classify\", \"size\", \"watch\"\nTry 'pgyield --help'.\n"},
+		{"nothing", exitUsage, "pgyield: unexpected argument nothing\nTry 'pgyield --help'.\n"},
+		{"demo --rate=0", exitUsage, "pgyield: demo: --rate is 0, must be from 1 to 5000\nTry 'pgyield demo --help'.\n"},
+		{"bench --only=none", exitUsage, "pgyield: bench: --only is \"none\", must begin the name of a scenario (see --list)\nTry 'pgyield bench --help'.\n"},
+		{"size --rate=1/s --mean=1s --limit=0", exitUsage, "pgyield: --limit is 0, must be from 1 to 100000\nTry 'pgyield size --help'.\n"},
+		{"size --limit=1", exitUsage, "pgyield: missing flags: --mean=TIME, --rate=RATE\nTry 'pgyield size --help'.\n"},
+		{"watch --period=0s " + nobody, exitUsage, "pgyield: --period is 0s, must be from 50ms to 1m\nTry 'pgyield watch --help'.\n"},
+		{"classify --writing-function=a..b", exitUsage, "\nTry 'pgyield classify --help'.\n"},
+		{"demo " + nobody, exitFailed, "pgyield: --dsn: pgtest: the server that Options.DSN names: " + refused},
+		{"bench " + nobody, exitFailed, "pgyield: --dsn: pgtest: the server that Options.DSN names: " + refused},
+		{"watch " + nobody, exitFailed, "pgyield: --dsn: polling for write pressure: " + refused},
+		{"classify " + nobody, exitFailed, "pgyield: --dsn: " + refused},
+		{"classify --dsn=nonsense", exitFailed, "pgyield: --dsn: cannot parse `nonsense`"},
+		{"classify nowhere.sql", exitFailed, "pgyield: read the statements: open nowhere.sql: "},
+		{"demo --report=/nowhere/report.html", exitFailed, "pgyield: report: open /nowhere/report.html.part: "},
+		{"size --rate=1/s --mean=1s --limit=1 --html=/nowhere/size.html", exitFailed, "pgyield: page: open /nowhere/size.html.part: "},
+	} {
+		checkExit(t, pgyieldCommand(t, strings.Fields(test.args)...), test.code, test.want)
+	}
+	cmd := pgyieldCommand(t, "demo")
+	cmd.Env = append(cmd.Env, pgtest.EnvDSN+"="+strings.TrimPrefix(nobody, "--dsn="))
+	checkExit(t, cmd, exitFailed, "pgyield: pgtest: the server that PGYIELD_DSN names: "+refused)
+}
+
+// checkExit runs cmd, which must fail with that code and that text, and print nothing else
+// than errors.
+func checkExit(t *testing.T, cmd *exec.Cmd, code int, want string) {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != code || !strings.Contains(string(out), want) ||
+		code == exitUsage && strings.Count(string(out), "\n") != 2 {
+		t.Errorf("%v: %v, want exit code %d and %q in\n%s", cmd.Args[1:], err, code, want, out)
 	}
 }
 

@@ -26,8 +26,12 @@ type cli struct {
 	Watch    watchCmd    `cmd:"" help:"Show the write pressure of a live database, period by period, beside what would press; gate nothing."`
 }
 
-// exitInterrupted is what a shell expects of a command that Ctrl-C ended.
-const exitInterrupted = 130
+// The exit codes; a shell expects the last of a command that Ctrl-C ended.
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
 
 func main() {
 	os.Exit(run(os.Args[1:]))
@@ -41,16 +45,19 @@ func run(args []string) int {
 
 	parser, err := kong.New(&cli{},
 		kong.Name("pgyield"),
-		kong.Description("Reads that yield to writes on one Postgres."),
-		kong.UsageOnError(),
+		kong.Description("Reads that yield to writes on one Postgres.\n\n"+
+			"The exit code is 0 when all went well, 1 when something failed, 2 when the command line is wrong, 130 after Ctrl-C."),
 		kong.Vars{"version": version()},
 		kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pgyield:", err)
-		return 1
+		return exitFailed
 	}
 	command, err := parser.Parse(args)
-	parser.FatalIfErrorf(err)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s\nTry '%s --help'.\n", withPrefix(err), asked(err))
+		return exitUsage
+	}
 	err = command.Run()
 	code, said := outcome(ctx.Err() != nil, err)
 	for _, line := range said {
@@ -58,6 +65,28 @@ func run(args []string) int {
 	}
 	return code
 }
+
+// asked is the command that a wrong command line was about, as far as it names one.
+func asked(err error) string {
+	wrong, ok := errors.AsType[*kong.ParseError](err)
+	if !ok || wrong.Context.Selected() == nil {
+		return "pgyield"
+	}
+	return wrong.Context.Selected().FullPath()
+}
+
+// flagError is an error that a flag's value led to.
+type flagError struct {
+	flag string
+	err  error
+}
+
+func (e flagError) Error() string { return e.flag + ": " + strings.TrimPrefix(e.err.Error(), prefix) }
+
+func (e flagError) Unwrap() error { return e.err }
+
+// ofDSN names the flag in an error of the database that it gave.
+func ofDSN(err error) error { return flagError{"--dsn", err} }
 
 // cleanupError is something of ours that is left in somebody's database.
 type cleanupError struct{ error }
@@ -71,7 +100,7 @@ func outcome(interrupted bool, err error) (code int, said []string) {
 		return 0, nil
 	}
 	if !interrupted || !errors.Is(err, context.Canceled) {
-		return 1, []string{withPrefix(err)}
+		return exitFailed, []string{withPrefix(err)}
 	}
 	said = []string{"pgyield: interrupted"}
 	if left, ok := errors.AsType[cleanupError](err); ok {
@@ -80,8 +109,9 @@ func outcome(interrupted bool, err error) (code int, said []string) {
 	return exitInterrupted, said
 }
 
+const prefix = "pgyield: "
+
 // withPrefix is the text of err with the command's name before it exactly once.
 func withPrefix(err error) string {
-	const prefix = "pgyield: "
 	return prefix + strings.TrimPrefix(err.Error(), prefix)
 }

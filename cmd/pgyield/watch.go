@@ -50,6 +50,13 @@ func (c *watchCmd) AfterApply() error {
 	if c.For < 0 || c.Learn < 0 {
 		return fmt.Errorf("--for is %v and --learn %v, must be at least 0s", c.For, c.Learn)
 	}
+	if _, err := c.options().Normalize(); err != nil {
+		return err
+	}
+	if c.Tolerance != 0 { // else the URL's
+		_, err := pressure.NewJudge(c.Tolerance, c.options())
+		return err
+	}
 	return nil
 }
 
@@ -75,7 +82,7 @@ func (c *watchCmd) Run(ctx context.Context, k *kong.Context) error {
 	// away later is part of what is watched.
 	sample, err := poller.Sample(ctx)
 	if err != nil {
-		return err
+		return ofDSN(err)
 	}
 	report := newWatchReport(k.Stdout, k.Stderr, c.JSON, ladder)
 	if err := report.begin(sample, poller.Stat()); err != nil {
@@ -107,7 +114,7 @@ func (c *watchCmd) Run(ctx context.Context, k *kong.Context) error {
 func (c *watchCmd) open() (*pressure.Poller, error) {
 	config, err := pgyield.ParseConfig(c.DSN)
 	if err != nil {
-		return nil, err
+		return nil, ofDSN(err)
 	}
 	if c.Tolerance == 0 {
 		whole, err := pgx.ParseConfig(c.DSN)

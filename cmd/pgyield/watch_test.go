@@ -180,7 +180,7 @@ func watchPlainRole(t *testing.T, dsn string) {
 func TestWatchBadFlags(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"--for=1s", "missing flags: --dsn=URL"},
-		{"--dsn=postgres://nobody@127.0.0.1:1/none?connect_timeout=2", "pgyield: polling for write pressure: "},
+		{"--dsn=postgres://nobody@127.0.0.1:1/none?connect_timeout=2", "pgyield: --dsn: polling for write pressure: "},
 		{"--dsn=postgres://nobody@127.0.0.1:1/none --tolerance=1", "Tolerance is 1: must be from 1.1 to 100"},
 		{"--dsn=postgres://nobody@127.0.0.1:1/none?yield_tolerance=x", "yield_tolerance in the connection string"},
 		{"--dsn=postgres://nobody@127.0.0.1:1/none --period=1ms", "Period is 1ms: must be from 50ms to 1m0s"},
