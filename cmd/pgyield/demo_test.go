@@ -322,6 +322,8 @@ func TestExitCodes(t *testing.T) {
 		{"size --rate=1/s --mean=1s --limit=0", exitUsage, "pgyield: --limit is 0, must be from 1 to 100000\nTry 'pgyield size --help'.\n"},
 		{"size --limit=1", exitUsage, "pgyield: missing flags: --mean=TIME, --rate=RATE\nTry 'pgyield size --help'.\n"},
 		{"watch --period=0s " + nobody, exitUsage, "pgyield: --period is 0s, must be from 50ms to 1m\nTry 'pgyield watch --help'.\n"},
+		{"watch --period=1ms " + nobody, exitUsage, "\nTry 'pgyield watch --help'.\n"},
+		{"watch --tolerance=1 " + nobody, exitUsage, "\nTry 'pgyield watch --help'.\n"},
 		{"classify --writing-function=a..b", exitUsage, "\nTry 'pgyield classify --help'.\n"},
 		{"demo " + nobody, exitFailed, "pgyield: --dsn: pgtest: the server that Options.DSN names: " + refused},
 		{"bench " + nobody, exitFailed, "pgyield: --dsn: pgtest: the server that Options.DSN names: " + refused},
