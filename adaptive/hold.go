@@ -80,18 +80,20 @@ type proof struct {
 	seen  int // judgements at that limit since then
 }
 
-// calm takes in a calm period at a limit.
-func (p *proof) calm(now time.Time, limit int, enough time.Duration, fresh bool) {
+// calm takes in a calm period at a limit and reports whether that limit has lasted.
+func (p *proof) calm(now time.Time, limit int, enough time.Duration, fresh bool) (lasted bool) {
 	if p.limit != limit {
 		p.limit, p.since, p.seen = limit, now, 0
-		return
+		return false
 	}
 	if fresh {
 		p.seen++
 	}
-	if p.seen >= probeJudgements && now.Sub(p.since) >= enough {
-		p.good = max(p.good, limit)
+	if p.seen < probeJudgements || now.Sub(p.since) < enough {
+		return false
 	}
+	p.good = max(p.good, limit)
+	return true
 }
 
 // refute takes in a cut and reports whether that limit had lasted.

@@ -29,6 +29,7 @@ type model struct {
 
 	// The limiter.
 	limit     int
+	sets      int // how often it was set
 	bounds    Bounds
 	running   []time.Duration // work left
 	began     []time.Time
@@ -59,7 +60,7 @@ func newModel(seed uint64, bounds Bounds) *model {
 }
 
 func (m *model) Limit() int              { return m.limit }
-func (m *model) SetLimit(n int)          { m.limit = n }
+func (m *model) SetLimit(n int)          { m.limit = n; m.sets++ }
 func (m *model) Bounds() (int, int, int) { return m.bounds.Floor, m.bounds.Start, m.bounds.Ceiling }
 func (m *model) EndPeriod() (c bool) {
 	c = m.contended || len(m.running) >= m.limit

@@ -113,8 +113,8 @@ func (r rule) next(s state, in input) (state, outcome) {
 		s.blame.revoke(in.now)
 		s.innocent = false
 	}
-	if v.Pressing && !r.acquitted(&s, in) {
-		return s, r.press(&s, in)
+	if lead, accused := r.accused(&s, in); accused {
+		return s, r.press(&s, in, lead)
 	}
 	return s, r.calm(&s, in)
 }
@@ -178,7 +178,9 @@ func (s *state) forgetLevels() {
 // cost an experiment: what another says now, it saw while the limit was low.
 func (r rule) giveBack(s *state, in input, signal string, from int, without float64) outcome {
 	for _, sig := range in.verdict.Signals {
-		level := excess(sig)
+		// What another was found to be without the reads is not forgotten because it is
+		// calm just now: or two that press in turn would end each other's acquittals.
+		level := max(excess(sig), s.blame.of(sig.Name).known(in.now, r.holdMax))
 		if sig.Name == signal {
 			level = without
 		}
@@ -222,17 +224,25 @@ func (r rule) try(s *state, in input) outcome {
 	return outcome{max(in.bounds.low(), in.limit-1), reasonMatter}
 }
 
-// acquitted is true when every signal that presses is one that reads are not to
-// blame for.
-func (r rule) acquitted(s *state, in input) bool {
-	all := true
+// accused returns the signal that presses and that reads were not acquitted of: own
+// writes where they are among them, as they tell soonest whether a cut helped, else the
+// one furthest over its threshold. To try one again that reads were acquitted of would
+// tell nothing of the one that they were not.
+func (r rule) accused(s *state, in input) (lead pressure.Signal, accused bool) {
+	if !in.verdict.Pressing {
+		return lead, false
+	}
+	var open pressure.Verdict
 	for _, sig := range in.verdict.Signals {
 		// Each is asked, because each counts how long it has been worse.
 		if sig.Pressing && !s.blame.of(sig.Name).holds(in.now, sig) {
-			all = false
+			open.Signals = append(open.Signals, sig)
 		}
 	}
-	return all
+	if sig, ok := open.Signal(pressure.OwnWrites); ok {
+		return sig, true
+	}
+	return open.Leading()
 }
 
 // worsens is true when a signal that reads were acquitted of stands clearly higher
@@ -246,8 +256,8 @@ func (s *state) worsens(v pressure.Verdict) bool {
 	return false
 }
 
-// press is a period in which writes suffered.
-func (r rule) press(s *state, in input) outcome {
+// press is a period in which writes suffered, as that signal says.
+func (r rule) press(s *state, in input, lead pressure.Signal) outcome {
 	v := in.verdict
 	s.hold.since, s.hold.seen = in.now, 0 // a probe that presses has not outlasted anything
 	if !in.contended {
@@ -257,11 +267,12 @@ func (r rule) press(s *state, in input) outcome {
 	if !v.Fresh {
 		return outcome{in.limit, reasonAwaits}
 	}
+	// Only own writes are ever strong evidence.
+	strong := v.Strong && lead.Name == pressure.OwnWrites
 	periods := r.periods
-	if v.Strong {
+	if strong {
 		periods = 1
 	}
-	lead, _ := v.Leading()
 	before := s.count
 	to, count := Step(in.limit, before, periods, in.bounds, Period{Pressing: true, Contended: true})
 	s.count = count
@@ -274,12 +285,8 @@ func (r rule) press(s *state, in input) outcome {
 		}
 		return outcome{to, reasonFloor}
 	}
-	// Own writes tell soonest whether it helped.
-	if sig, ok := v.Signal(pressure.OwnWrites); ok && sig.Pressing {
-		lead = sig
-	}
 	s.series.cut(in.limit, lead, s.recent)
-	alone := v.Strong && before == 0 && s.raised
+	alone := strong && before == 0 && s.raised
 	// A climb that failed is no failed probe: what was marked before it still stands.
 	if lasted := s.proof.refute(in.limit); !s.climb.revoked && (!alone || !lasted) {
 		s.hold.pressed(in.limit, in.now, !s.raised, r.hold, r.holdMax)
@@ -299,8 +306,8 @@ func (r rule) calm(s *state, in input) outcome {
 			enough = outlastServer
 		}
 	}
-	if !v.Pressing {
-		s.proof.calm(in.now, in.limit, enough, v.Fresh)
+	if !v.Pressing && s.proof.calm(in.now, in.limit, enough, v.Fresh) && s.climb.revoked {
+		s.climb = climb{} // it failed long ago: the next cut has nothing to do with it
 	}
 	if s.climb.active() {
 		return r.wayBack(s, in)

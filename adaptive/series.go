@@ -143,12 +143,25 @@ var signalNames = pressure.SignalNames()
 // grant makes cuts for a signal wait, twice as long as the last time when that is
 // not long ago.
 func (q *acquittal) grant(now time.Time, excess float64, shortest, longest time.Duration) {
-	if q.length > 0 && now.Sub(q.until) <= longest {
+	if q.recent(now, longest) {
 		q.length = min(2*q.length, longest)
 	} else {
 		q.length = shortest
 	}
 	q.until, q.excess, q.worse = now.Add(q.length), excess, 0
+}
+
+// recent is true while it stands, and for as long again as one may.
+func (q *acquittal) recent(now time.Time, longest time.Duration) bool {
+	return q.length > 0 && now.Sub(q.until) <= longest
+}
+
+// known returns what the signal was found to be without the reads, not long ago; else 0.
+func (q *acquittal) known(now time.Time, longest time.Duration) float64 {
+	if !q.recent(now, longest) {
+		return 0
+	}
+	return q.excess
 }
 
 // revoke ends all that stand.

@@ -1,0 +1,242 @@
+package adaptive
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pgyield/pgyield/pressure"
+)
+
+// script drives the rule alone, by signals that it makes up: each has a baseline of
+// 1 ms and presses from 1.6 ms on.
+type script struct {
+	t     *testing.T
+	r     rule
+	s     state
+	now   time.Time
+	limit int
+	b     Bounds
+
+	watch watcher
+	idle  bool // reads do not contend
+}
+
+func newScript(t *testing.T) *script {
+	return &script{
+		t: t, r: rule{periods: DefaultPeriods, hold: DefaultHold, holdMax: DefaultHoldMax, staleAfter: DefaultStaleAfter},
+		now: time.Unix(1e9, 0), limit: wide.Start, b: wide,
+	}
+}
+
+// ms is what a signal says, in milliseconds.
+type ms map[string]float64
+
+// period lives through one, and holds what must be true of each.
+func (p *script) period(values ms) outcome {
+	p.t.Helper()
+	v := pressure.Verdict{Known: true, Fresh: true, WritesMove: true, Reason: "calm"}
+	for _, name := range signalNames {
+		value, ok := values[name]
+		if !ok {
+			continue
+		}
+		sig := pressure.Signal{
+			Name: name, Value: time.Duration(value * float64(time.Millisecond)), Baseline: time.Millisecond,
+			Threshold: 1600 * time.Microsecond, Fresh: true, Since: p.now,
+		}
+		if sig.Pressing = sig.Value > sig.Threshold; sig.Pressing {
+			v.Pressing, v.Reason = true, name
+		}
+		v.Signals = append(v.Signals, sig)
+	}
+	p.now = p.now.Add(DefaultPeriod)
+	in := input{now: p.now, limit: p.limit, bounds: p.b, contended: !p.idle, verdict: v, activity: pressure.Activity{Running: p.limit}}
+	next, out := p.r.next(p.s, in)
+	check(p.t, p.r, p.s, in, out)
+	p.watch.swing(Decision{At: p.now, To: out.to, Verdict: v}, p.b)
+	p.s, p.limit = next, out.to
+	return out
+}
+
+// until lives through periods until one has that reason, or fails after a minute.
+func (p *script) until(reason string, values func() ms) {
+	p.t.Helper()
+	for range 240 {
+		if p.period(values()).reason == reason {
+			return
+		}
+	}
+	p.t.Fatalf("after a minute at limit %d it is still not that %q", p.limit, reason)
+}
+
+func (p *script) live(d time.Duration, values func() ms) {
+	p.t.Helper()
+	for end := p.now.Add(d); p.now.Before(end); {
+		p.period(values())
+	}
+}
+
+func always(v ms) func() ms { return func() ms { return v } }
+
+// TestSignalsThatPressInTurn: period by period, and for longer, with and without the
+// reads' doing.
+func TestSignalsThatPressInTurn(t *testing.T) {
+	const own, sync = pressure.OwnWrites, pressure.WALSync
+	for _, length := range []int{1, 2, 3, 5, 8, 20, 40, 120} {
+		n := 0
+		turn := func(slow float64) ms {
+			if n++; n/length%2 == 0 {
+				return ms{own: slow, sync: 1}
+			}
+			return ms{own: 1, sync: slow}
+		}
+
+		p := newScript(t)
+		p.live(10*time.Minute, func() ms { return turn(3) })
+		if most := 2 * (int(10*time.Minute/DefaultHoldMax) + 4); p.watch.swings > most {
+			t.Errorf("for %d periods each, without the reads: %d swings in ten minutes", length, p.watch.swings)
+		}
+
+		p = newScript(t)
+		most, sum := 0, 0
+		p.live(10*time.Minute, func() ms { return turn(slow(float64(p.limit))) })
+		p.live(10*time.Minute, func() ms {
+			most, sum = max(most, p.limit), sum+p.limit
+			return turn(slow(float64(p.limit)))
+		})
+		if mean := float64(sum) / 2400; p.watch.swings > 1 || mean > 1.5 || most > 4 {
+			t.Errorf("for %d periods each, because of the reads: %d swings; then %.1f on average, %d at most", length, p.watch.swings, mean, most)
+		}
+	}
+}
+
+// TestAcquittalsStandSideBySide: a signal that reads were acquitted of is not forgotten
+// when they are acquitted of another, nor tried in its place.
+func TestAcquittalsStandSideBySide(t *testing.T) {
+	const own, sync = pressure.OwnWrites, pressure.WALSync
+	p := newScript(t)
+	p.live(time.Minute, always(ms{own: 1, sync: 1}))
+	p.until(reasonUnhelpful, always(ms{own: 3, sync: 1}))
+	p.until(reasonTop, always(ms{own: 1, sync: 1}))
+
+	// Then syncs are slow as well: they are tried, not own writes once more.
+	p.until(reasonUnhelpful, func() ms {
+		if s := p.s.series.signal; s == own {
+			t.Fatal("own writes are tried again")
+		}
+		return ms{own: 3, sync: 3}
+	})
+	p.live(5*time.Second, always(ms{own: 1, sync: 1}))
+	for _, c := range []ms{{own: 3, sync: 1}, {own: 1, sync: 3}, {own: 3, sync: 3}} {
+		before := p.limit
+		if p.live(5*time.Second, always(c)); p.limit < before {
+			t.Errorf("%v lowers the limit from %d to %d, though reads are not to blame for either", c, before, p.limit)
+		}
+	}
+}
+
+// TestStrongIsForOwnWrites: what is strong evidence in own writes lets no cut for
+// another signal come early.
+func TestStrongIsForOwnWrites(t *testing.T) {
+	const own, sync = pressure.OwnWrites, pressure.WALSync
+	p := newScript(t)
+	p.until(reasonUnhelpful, always(ms{own: 3, sync: 1}))
+	p.until(reasonTop, always(ms{own: 1, sync: 1}))
+	in := input{now: p.now.Add(DefaultPeriod), limit: p.limit, bounds: p.b, contended: true}
+	in.verdict = pressure.Verdict{Known: true, Fresh: true, WritesMove: true, Pressing: true, Strong: true, Reason: own}
+	for _, name := range []string{own, sync} {
+		in.verdict.Signals = append(in.verdict.Signals, pressure.Signal{
+			Name: name, Value: 3 * time.Millisecond, Baseline: time.Millisecond, Threshold: 1600 * time.Microsecond,
+			Fresh: true, Pressing: true, Since: p.now,
+		})
+	}
+	s := p.s
+	s.blame.of(sync).until = p.now // it waits no longer
+	if _, out := p.r.next(s, in); out.to != p.limit || out.reason != reasonAwaits {
+		t.Errorf("to %d: %s", out.to, out.reason)
+	}
+	s.blame.of(own).until = p.now
+	if _, out := p.r.next(s, in); out.to != p.limit/2 {
+		t.Errorf("for own writes to %d: %s", out.to, out.reason)
+	}
+}
+
+// TestAFailedClimbIsForgotten: a climb that failed keeps the cut that follows from
+// marking a level. One that comes when all has been well for long marks it.
+func TestAFailedClimbIsForgotten(t *testing.T) {
+	const own = pressure.OwnWrites
+	fail := func() *script {
+		p := newScript(t)
+		p.live(10*time.Second, always(ms{own: 1}))
+		p.until(reasonUnhelpful, always(ms{own: 3}))
+		for range 8 {
+			if p.period(ms{own: 3}); p.limit >= 4 {
+				break
+			}
+		}
+		for i := 0; !p.s.climb.revoked; i++ {
+			if p.period(ms{own: 6}); i > 4 {
+				t.Fatal("the climb does not fail")
+			}
+		}
+		return p
+	}
+	p := fail()
+	p.s.hold = hold{}
+	from := p.limit
+	for range 4 {
+		if p.period(ms{own: 6}); p.limit < from {
+			break
+		}
+	}
+	if p.limit >= from || p.s.hold.level != 0 || p.s.climb.revoked {
+		t.Errorf("right after it: limit %d, hold at %d, climb %+v", p.limit, p.s.hold.level, p.s.climb)
+	}
+
+	p = fail()
+	p.live(2*time.Minute, always(ms{own: 1}))
+	if p.limit != 16 || p.s.hold.level != 0 {
+		t.Fatalf("after two minutes of calm: limit %d, hold at %d", p.limit, p.s.hold.level)
+	}
+	for range 4 {
+		if p.period(ms{own: 6}); p.limit < 16 {
+			break
+		}
+	}
+	if p.limit != 8 || p.s.hold.level != 16 {
+		t.Errorf("long after it: limit %d, hold at %d", p.limit, p.s.hold.level)
+	}
+}
+
+// TestGuiltAfterInnocence: reads were acquitted, and that was borne out. When they begin
+// to harm, they are cut as ever; and the next acquittal is to be borne out again.
+func TestGuiltAfterInnocence(t *testing.T) {
+	for _, slowness := range []float64{1, 2} {
+		seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+			m.sleeping = true
+			m.warm(l)
+			m.readers = 16
+			m.slowness = func() float64 { return 2 }
+			for end := time.Now().Add(10 * time.Minute); !l.state.innocent || m.limit < 16; m.run(l, time.Second, nil) {
+				if time.Now().After(end) {
+					t.Fatal("the acquittal is not borne out")
+				}
+			}
+			m.sleeping = false
+			m.slowness = func() float64 { return slowness }
+			begun, low := time.Now(), time.Duration(0)
+			m.run(l, 15*time.Second, func(d Decision) {
+				if low == 0 && d.To <= 2 {
+					low = d.At.Sub(begun)
+				}
+			})
+			m.harm(0)
+			most := 0
+			m.run(l, 5*time.Minute, func(d Decision) { most = max(most, d.To) })
+			harm := m.harm(0.95) / idleP95
+			if low == 0 || low > 4*time.Second || most > 4 || harm > 1.3 || l.state.innocent {
+				t.Errorf("beside writes slower by %v: limit 2 after %v, then %d at most; p95 %.2f times what one read makes it; innocent %t", slowness, low, most, harm, l.state.innocent)
+			}
+		})
+	}
+}
