@@ -9,6 +9,7 @@ import (
 type news struct {
 	yielding bool
 	floored  bool
+	left     time.Time // when the floor that was told of was left; zero while it is not
 	frozen   bool
 }
 
@@ -36,8 +37,12 @@ func (n *news) of(d Decision, s state, floorAfter time.Duration) []line {
 		n.floored = true
 		say(slog.LevelWarn, "pgyield: the read limit has been at its floor for long", slog.Duration("for", d.AtFloor.Round(time.Second)),
 			slog.String("reason", d.Reason))
-	case d.AtFloor == 0 && n.floored:
-		n.floored = false
+	case d.AtFloor > 0:
+		n.left = time.Time{}
+	case n.floored && n.left.IsZero():
+		n.left = d.At
+	case n.floored && d.At.Sub(n.left) >= floorAfter:
+		n.floored = false // a look above it now and then is the same stay
 	}
 	if d.Verdict.Freeze && !n.frozen {
 		say(slog.LevelWarn, "pgyield: a session waits for a lock on a relation, perhaps behind a read; the limit does not rise until it has it")
