@@ -13,7 +13,8 @@ type level struct {
 	baseQuiet bool
 	baseline  float64 // nanoseconds
 
-	over   int // windows in a row over the threshold
+	over   int  // windows in a row over the threshold
+	able   bool // the last window could have pressed
 	judged bool
 	signal Signal
 }
@@ -43,6 +44,7 @@ func (l *level) judge(value float64, since time.Time, eligible bool) {
 	} else {
 		l.over = 0
 	}
+	l.able = eligible
 	l.signal = Signal{
 		Name: l.name, Value: time.Duration(value), Baseline: time.Duration(l.baseline),
 		Threshold: time.Duration(enter), Fresh: true, Since: since,
@@ -56,11 +58,15 @@ func (l *level) learn(kind windowKind) {
 	value := float64(l.signal.Value)
 	switch {
 	case kind == quiet || kind == probing:
-		if !l.has || !l.baseQuiet {
+		switch {
+		case !l.has || !l.baseQuiet:
 			l.baseline, l.has, l.baseQuiet = value, true, true
-			return
+		case l.over > 0 && l.able:
+			// It presses if the next one is as bad, so it is not normal. Without reads
+			// nothing presses, and a server that has become slower is the norm.
+		default:
+			l.baseline += 0.1 * (value - l.baseline)
 		}
-		l.baseline += 0.1 * (value - l.baseline)
 	case kind == pressed || kind == held || l.over > 0:
 	case !l.has && kind == loud:
 		l.baseline, l.has = value, true
