@@ -203,18 +203,12 @@ func TestLoopOutlastsAHangingPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, src := newFixed(16, Bounds{1, 16, 16}), &server{hang: true}
 		var slow atomic.Bool
-		var writes pressure.Writes
+		program := paced{}
 		activity := func() pressure.Activity {
-			a := pressure.Activity{}
-			d := time.Millisecond
 			if slow.Load() {
-				d, a.Running, a.Waiting = 20*time.Millisecond, 16, 1
+				program.took = 20 * time.Millisecond
 			}
-			for range 50 {
-				writes.Observe(d)
-			}
-			a.Writes = writes.Take()
-			return a
+			return program.activity()
 		}
 		l, err := New(f, src, Options{Activity: activity})
 		if err != nil {
@@ -257,6 +251,107 @@ func TestLoopOutlastsAHangingPoll(t *testing.T) {
 			t.Errorf("after another Start: %d periods, blind %t", f.periods()-ended, l.Blind())
 		}
 		l.Stop()
+	})
+}
+
+// paced is what a program does whose writes take 1 ms, or so long beside reads.
+type paced struct {
+	took   time.Duration // 0: 1 ms, and no reads
+	writes pressure.Writes
+}
+
+func (p *paced) activity() pressure.Activity {
+	a, took := pressure.Activity{}, time.Millisecond
+	if p.took > 0 {
+		took, a.Running, a.Waiting = p.took, 16, 1
+	}
+	for range 50 {
+		p.writes.Observe(took)
+	}
+	a.Writes = p.writes.Take()
+	return a
+}
+
+// TestMissedTicksAreOnePeriod: a callback, or the machine, stops the loop for seconds
+// while writes suffer. That is one period more, and counts as one in a row.
+func TestMissedTicksAreOnePeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, program := newFixed(16, Bounds{1, 16, 16}), paced{}
+		var pressing []Decision
+		l, err := New(f, nil, Options{Periods: 4, Activity: program.activity, OnDecision: func(d Decision) {
+			if d.Pressing {
+				pressing = append(pressing, d)
+			}
+			if len(pressing) == 2 {
+				time.Sleep(5 * time.Second)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.set(false)
+		l.Start()
+		defer l.Stop()
+		time.Sleep(5 * time.Second)
+		f.set(true)
+		program.took = 1900 * time.Microsecond // over the threshold, and not so far that one period is enough
+		before := f.periods()
+		time.Sleep(6500 * time.Millisecond)
+		// Two, five seconds, the tick that stood by meanwhile, and one each quarter.
+		if n := f.periods() - before; n < 6 || n > 9 {
+			t.Errorf("%d periods in 6.5 s, of which 5 were missed", n)
+		}
+		for i, d := range pressing {
+			if want := max(1, 16>>((i+1)/4)); d.To != want {
+				t.Errorf("pressing period %d: limit %d, want %d: %s", i+1, d.To, want, d.Reason)
+			}
+		}
+		if len(pressing) < 5 {
+			t.Fatalf("%d periods pressed", len(pressing))
+		}
+	})
+}
+
+// TestTwoSignalsMakeOneCut: own writes and the server both press, in the same periods.
+func TestTwoSignalsMakeOneCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, src, program := newFixed(16, Bounds{1, 16, 16}), &server{sync: 200 * time.Microsecond}, paced{}
+		l, err := New(f, src, Options{Activity: program.activity})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.set(false)
+		evaluate := func() Decision {
+			time.Sleep(250 * time.Millisecond)
+			return l.Evaluate(context.Background())
+		}
+		for range 40 {
+			evaluate()
+		}
+		program.took = 1900 * time.Microsecond
+		src.set(func() { src.sync = time.Millisecond })
+		both, cuts := 0, 0
+		for range 60 {
+			d := evaluate()
+			pressing := 0
+			for _, sig := range d.Verdict.Signals {
+				if sig.Pressing {
+					pressing++
+				}
+			}
+			f.set(pressing == 2) // nothing is cut before both press
+			if d.To < d.From {
+				if cuts++; d.To != d.From/2 {
+					t.Errorf("from %d to %d: %s", d.From, d.To, d.Reason)
+				}
+				if pressing == 2 {
+					both++
+				}
+			}
+		}
+		if both != 4 || cuts != 4 || l.Lowered() != 4 {
+			t.Errorf("%d cuts, %d of them while two signals pressed", cuts, both)
+		}
 	})
 }
 

@@ -2,6 +2,7 @@ package adaptive
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 )
@@ -51,35 +52,44 @@ func noises() []noise {
 
 // TestOverloadOnANoisyMachine: reads are to blame, and other load comes and goes
 // beside them, which must not acquit them: writes take what they take beside one read,
-// whatever else there is, and the limit never gets far.
+// whatever else there is, and the limit never gets far. Chance acquits them now and then:
+// then it climbs by one up to 4, and to 8 if nothing is worse there, for two periods in
+// two of 24 runs of ten minutes. Not to 16, and not for long.
 func TestOverloadOnANoisyMachine(t *testing.T) {
-	const windows, periods = 120, 120 * 20
+	const runs, windows, periods = 5, 100, 100 * 20
 	for _, n := range noises() {
-		seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
-			m.warm(l)
-			n.begin(m)
-			m.readers = 16
-			m.run(l, 15*time.Second, nil)
-			m.harm(0)
-			good, high, top := 0, 0, 0
-			for range windows {
-				m.run(l, 5*time.Second, func(d Decision) {
-					if d.To > 4 {
-						high++
+		var shares []float64
+		high := 0
+		for seed := range uint64(runs) {
+			modelled(t, seed, wide, Options{}, func(m *model, l *Limit) {
+				m.warm(l)
+				n.begin(m)
+				m.readers = 16
+				m.run(l, 15*time.Second, nil)
+				m.harm(0)
+				good, top := 0, 0
+				for range windows {
+					m.run(l, 5*time.Second, func(d Decision) {
+						if d.To > 4 {
+							high++
+						}
+						top = max(top, d.To)
+					})
+					if m.harm(0.95)/idleP95 <= 1.5 {
+						good++
 					}
-					top = max(top, d.To)
-				})
-				if m.harm(0.95)/idleP95 <= 1.5 {
-					good++
 				}
-			}
-			share := float64(good) / windows
-			t.Logf("%s: p95 within 1.5 in %.2f of the windows; the limit was %d at most", n.name, share, top)
-			if share < 0.9 || high > periods/100 || top > 8 {
-				t.Errorf("%s: p95 within 1.5 in %.2f of the windows; the limit was over 4 in %d periods, %d at most; lowered %d times, given back %d",
-					n.name, share, high, top, l.Lowered(), l.Counts().GivenBack)
-			}
-		})
+				shares = append(shares, float64(good)/windows)
+				if top >= wide.Start {
+					t.Errorf("%s: they are acquitted; lowered %d times, given back %d", n.name, l.Lowered(), l.Counts().GivenBack)
+				}
+			})
+		}
+		slices.Sort(shares)
+		t.Logf("%s: p95 within 1.5 in %.2f of the windows; the limit was over 4 in %d of %d periods", n.name, shares, high, runs*periods)
+		if shares[runs/2] < 0.93 || shares[0] < 0.87 || high > runs*periods/500 {
+			t.Errorf("%s: p95 within 1.5 in %.2f of the windows; the limit was over 4 in %d periods", n.name, shares, high)
+		}
 	}
 }
 
