@@ -15,8 +15,8 @@ func NewFleetLimit(t *testing.T, ceiling int, options fleet.Options) (*fleetLimi
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &fleetLimit{bulkhead: b, floor: 1, allowed: math.MaxInt}
-	options.Load, options.Most = (&fleetLoad{bulkhead: b}).take, ceiling
+	l := &fleetLimit{bulkhead: b, floor: 1, allowed: math.MaxInt, even: math.MaxInt}
+	options.Load, options.Most = (&fleetLoad{bulkhead: b, held: l.held}).take, ceiling
 	if l.member, err = fleet.New(options); err != nil {
 		t.Fatal(err)
 	}

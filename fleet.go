@@ -58,9 +58,10 @@ func (o FleetOptions) check(fixed bool) error {
 }
 
 // fleetLimit stands between the bulkhead and the adaptive limit of a pool in a fleet. It
-// keeps apart what the fleet gives the pool (the ceiling) and what pressure lets it use
-// (allowed), so that a ceiling that falls and rises again with the others' demand takes
-// the limit with it at once, and undoes no cut.
+// keeps apart what the fleet gives the pool (the ceiling, and what keeps it even with the
+// others under pressure) and what pressure lets it use (allowed), so that a ceiling that
+// falls and rises again with the others' demand takes the limit with it at once, and undoes
+// no cut.
 type fleetLimit struct {
 	bulkhead *bulkhead.Bulkhead
 	member   *fleet.Member
@@ -69,6 +70,9 @@ type fleetLimit struct {
 	mu      sync.Mutex                          // guards the fields below; taken before the bulkhead's own
 	allowed int                                 // math.MaxInt: pressure holds nothing back
 	ceiling int                                 // at least 1: a pool that waits for its turn is paused besides
+	even    int                                 // what it may run beside the others that pressure holds back
+	behind  bool                                // they run more
+	holds   bool                                // the adaptive limit does not climb, for a little more has pressed
 	told    struct{ limit, floor, ceiling int } // to the adaptive limit, last
 	turn    *time.Timer
 	stopped bool
@@ -81,11 +85,11 @@ func newFleet(p *Pool, s settings, period time.Duration) (*fleetLimit, error) {
 	if o.Name == "" {
 		return nil, nil
 	}
-	l := &fleetLimit{bulkhead: p.bulkhead, floor: s.Bulkhead.Floor, allowed: math.MaxInt}
+	l := &fleetLimit{bulkhead: p.bulkhead, floor: s.Bulkhead.Floor, allowed: math.MaxInt, even: math.MaxInt}
 	member, err := fleet.New(fleet.Options{
 		Name: o.Name, Limit: o.Limit, Most: s.Bulkhead.Ceiling, Size: o.Size, Lease: o.Lease,
 		Period: period, PollRate: o.PollRate, Strict: o.Strict,
-		Load: (&fleetLoad{bulkhead: p.bulkhead}).take, Logger: s.Logger,
+		Load: (&fleetLoad{bulkhead: p.bulkhead, held: l.held}).take, Logger: s.Logger,
 	})
 	if err != nil {
 		return nil, err
@@ -103,12 +107,24 @@ func (l *fleetLimit) follow(now time.Time) {
 	defer l.mu.Unlock()
 	ceiling := l.member.Ceiling(now)
 	l.ceiling = max(1, ceiling)
+	l.even, l.behind = l.member.Even(now)
+	ceiling = min(ceiling, l.even)
 	// 1 <= floor <= ceiling, or all are 0: it cannot fail.
 	_ = l.bulkhead.SetBounds(min(l.floor, ceiling), ceiling, ceiling)
 	l.bulkhead.SetLimit(min(l.allowed, ceiling))
 	if next := l.member.NextTurn(now); !next.IsZero() && !l.stopped {
 		l.followIn(max(next.Sub(now), time.Millisecond))
 	}
+}
+
+// held is what pressure lets the pool run; 0: it holds nothing back.
+func (l *fleetLimit) held() (limit int, holds bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.allowed >= l.ceiling {
+		return 0, false
+	}
+	return l.allowed, l.holds
 }
 
 // followIn follows again after a time. The caller holds the lock.
@@ -148,17 +164,25 @@ func (l *fleetLimit) SetLimit(limit int) {
 	switch from := max(l.told.floor, min(l.told.limit, l.told.ceiling)); {
 	case limit < from:
 		l.allowed = limit
-	case limit > from && limit >= l.told.ceiling:
+	case limit > from && limit >= l.told.ceiling && l.told.ceiling >= l.ceiling:
 		l.allowed = math.MaxInt
 	case limit > from:
 		l.allowed = max(l.allowed, limit)
 	}
-	l.bulkhead.SetLimit(min(l.allowed, l.ceiling))
+	l.bulkhead.SetLimit(min(l.allowed, l.ceiling, l.even))
 }
 
 func (l *fleetLimit) EndPeriod() (contended bool) {
 	l.follow(time.Now()) // it changes with time too, where polls fail
 	return l.bulkhead.EndPeriod()
+}
+
+// Beside makes it an [adaptive.Sharer].
+func (l *fleetLimit) Beside(holds bool) (behind bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holds = holds
+	return l.behind
 }
 
 func (l *fleetLimit) Bounds() (floor, start, ceiling int) {
@@ -207,6 +231,7 @@ func (s *fleetSource) Sample(ctx context.Context) (pressure.Sample, error) {
 // fleetLoad tells the member what the bulkhead does.
 type fleetLoad struct {
 	bulkhead *bulkhead.Bulkhead
+	held     func() (limit int, holds bool)
 	last     bulkhead.Stat
 	at       time.Time
 }
@@ -215,6 +240,7 @@ type fleetLoad struct {
 func (l *fleetLoad) take() fleet.Load {
 	s, now := l.bulkhead.Stat(), time.Now()
 	load := fleet.Load{Running: s.Running, Waiting: s.Waiting}
+	load.Held, load.Holds = l.held()
 	if done := s.Released - l.last.Released; done > 0 && !l.at.IsZero() {
 		held := (s.HeldTime - l.last.HeldTime) / time.Duration(done) //nolint:gosec // a count of reads
 		load.Unmet = fleet.Unmet(int(s.Refused-l.last.Refused), held, now.Sub(l.at))

@@ -1,8 +1,10 @@
 package pgyield_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,5 +143,70 @@ func TestFleetLimitMovesBeneath(t *testing.T) {
 				t.Errorf("%s: told %d, set %d, it is at %d, want %d", c.what, told, c.change(told), got, c.want)
 			}
 		}
+	})
+}
+
+// TestFleetLimitKeepsEven: beside others that pressure holds to less it comes down to them,
+// and what pressure allows it is not forgotten for that.
+func TestFleetLimitKeepsEven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, member := pgyield.NewFleetLimit(t, 16, fleet.Options{Name: "shop", Limit: 32})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if permit, err := l.Bulkhead().Acquire(ctx, "", 1); err == nil {
+					<-ctx.Done()
+					permit.Release()
+				}
+			})
+		}
+		defer wg.Wait()
+		defer cancel()
+		synctest.Wait()
+		beat := 0
+		see := func(held string) {
+			for range 3 {
+				beat++
+				var names []string
+				if held != "" {
+					for _, id := range []string{"00000001", "00000002", "00000003"} {
+						names = append(names, fmt.Sprintf("%s%s:%d:4:8:k:8%s", member.Prefix(), id, beat, held))
+					}
+				}
+				member.Name()
+				member.Observe(time.Now(), fleet.View{Names: names})
+			}
+			l.Follow()
+		}
+		set := func(limit int) {
+			l.EndPeriod()
+			l.Limit()
+			l.Bounds()
+			l.SetLimit(limit)
+		}
+		want := func(what string, limit int, behind bool) {
+			t.Helper()
+			if got, lags := l.Limit(), l.Beside(false); got != limit || lags != behind {
+				t.Errorf("%s: limit %d, behind %v; want %d, %v", what, got, lags, limit, behind)
+			}
+		}
+		see(":8")
+		set(7)
+		want("cut", 7, false)
+		see(":3")
+		want("the others are held to 3", 4, false)
+		see(":3=")
+		want("and stay there", 3, false)
+		set(4)
+		see(":3")
+		want("one more than they is tried", 4, false)
+		see(":8")
+		want("they climb: what pressure allows is 7 as before", 7, true)
+		set(4)
+		see(":3")
+		set(5)
+		see(":8")
+		want("a climb to beside the others is no climb to the ceiling", 5, true)
 	})
 }

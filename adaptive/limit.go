@@ -22,6 +22,15 @@ type Limiter interface {
 	Bounds() (floor, start, ceiling int)
 }
 
+// Sharer is a [Limiter] whose limit is a part of one that others share, who see the same
+// writes.
+type Sharer interface {
+	// Beside is told, once a period, whether the limit does not climb because a little more
+	// has pressed lately. It tells whether the others run more than this one: then what
+	// pressed was not this limit's height, and it climbs all the same.
+	Beside(holds bool) (behind bool)
+}
+
 // Decision is what one period led to.
 type Decision struct {
 	At       time.Time
@@ -144,6 +153,10 @@ func (l *Limit) decide(p poll) Decision {
 	var bounds Bounds
 	bounds.Floor, bounds.Start, bounds.Ceiling = l.limiter.Bounds()
 	d.Activity = l.activity(d)
+	behind := false
+	if f, ok := l.limiter.(Sharer); ok {
+		behind = f.Beside(l.state.hold.blocks(d.From+1, now))
+	}
 
 	var sample *pressure.Sample
 	switch {
@@ -158,7 +171,7 @@ func (l *Limit) decide(p poll) Decision {
 
 	var out outcome
 	l.state, out = l.rule.next(l.state, input{
-		now: now, limit: d.From, bounds: bounds, contended: d.Contended, activity: d.Activity, verdict: d.Verdict,
+		now: now, limit: d.From, bounds: bounds, contended: d.Contended, behind: behind, activity: d.Activity, verdict: d.Verdict,
 	})
 	d.To, d.Reason = out.to, out.reason
 	if d.To != d.From {

@@ -48,6 +48,7 @@ type input struct {
 	limit     int
 	bounds    Bounds
 	contended bool
+	behind    bool // others that share the limit run more beside the same writes
 	activity  pressure.Activity
 	verdict   pressure.Verdict
 }
@@ -328,7 +329,7 @@ func (r rule) calm(s *state, in input) outcome {
 		return outcome{in.limit, reasonFrozen}
 	case probing:
 		return outcome{in.limit, reasonProbe}
-	case s.hold.blocks(to, in.now):
+	case s.hold.blocks(to, in.now) && !in.behind:
 		return outcome{in.limit, reasonHold}
 	}
 	if v.Pressing && s.worsens(v) {

@@ -29,6 +29,7 @@ type Member struct {
 	slack    int
 	turns    rotation
 	caution  caution
+	even     even
 	shared   bool // a bouncer shares our session
 	lost     bool // could not poll for the lease
 }
@@ -66,7 +67,7 @@ func (m *Member) Name() string {
 	m.wish = wish(m.wish, load, m.options.Most)
 	m.sent = message{
 		id: m.id, beat: m.beat, running: running, claim: m.claim,
-		hungry: hunger(load), wish: int(math.Round(m.wish)),
+		hungry: hunger(load), wish: int(math.Round(m.wish)), held: load.Held, holds: load.Holds,
 	}
 	return m.sent.encode(m.roster.prefix)
 }
@@ -138,6 +139,7 @@ func (m *Member) observe(now time.Time, view View) (bouncer, back bool) {
 	if !m.options.Strict && m.size <= m.options.Limit {
 		m.roof = max(m.granted, m.sent.running+rest.helping(m.sent.hungry, m.sent.wish, plan.shares[self]-m.sent.running))
 	}
+	m.even = evenOf(m.sent, plan.shares[self], peers, others)
 	m.said = m.sent
 	return bouncer, back
 }
@@ -243,7 +245,8 @@ func (m *Member) PollEvery() time.Duration {
 }
 
 func (m *Member) pollEvery() time.Duration {
-	return max(m.options.Period, time.Duration(float64(m.size)/m.options.PollRate*float64(time.Second)))
+	byRate := time.Duration(float64(m.size) / m.options.PollRate * float64(time.Second))
+	return max(m.options.Period, byRate)
 }
 
 // patience is how long after a poll what it saw still holds.

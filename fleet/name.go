@@ -11,13 +11,17 @@ import (
 //
 //	pgyield:<fleet 21>:<id 8>:<beat 4>:<running 4>:<hungry 4>:<wish 4>:<claim 4>
 //
-// Numbers are in base 36, without leading zeros.
+// While pressure holds the member back, <held> follows as one part more, and "=" where it
+// does not climb either; both are left out where there is no room, as there is but for
+// numbers beyond any real limit. Numbers are in base 36, without leading zeros.
 const (
 	scheme    = "pgyield:"
 	maxFleet  = 21
 	idLength  = 8
 	digits    = "0123456789abcdefghijklmnopqrstuvwxyz"
 	numWidth  = 4
+	maxName   = 63
+	holdsMark = "="
 	beats     = 36 * 36 * 36 * 36 // heartbeats count modulo this
 	maxNumber = beats - 1
 )
@@ -27,9 +31,11 @@ type message struct {
 	id      string
 	beat    uint32
 	running int
-	hungry  int // what waits or was refused, as reads that would run now
-	wish    int // demand, running included, smoothed
-	claim   int // what it holds of the limit, or is about to
+	hungry  int  // what waits or was refused, as reads that would run now
+	wish    int  // demand, running included, smoothed
+	claim   int  // what it holds of the limit, or is about to
+	held    int  // what pressure lets it run; 0: it holds nothing back
+	holds   bool // it does not climb, because more has pressed lately
 }
 
 // CheckName returns an error unless name can be a fleet's, which is part of its members'
@@ -63,12 +69,23 @@ func newID() string {
 }
 
 func (m message) encode(prefix string) string {
-	b := make([]byte, 0, 63)
+	b := make([]byte, 0, maxName+1+numWidth+len(holdsMark))
 	b = append(b, prefix...)
 	b = append(b, m.id...)
 	b = strconv.AppendUint(append(b, ':'), uint64(m.beat), 36)
+	number := func(n int) { b = strconv.AppendUint(append(b, ':'), uint64(min(max(n, 0), maxNumber)), 36) }
 	for _, n := range [...]int{m.running, m.hungry, m.wish, m.claim} {
-		b = strconv.AppendUint(append(b, ':'), uint64(min(max(n, 0), maxNumber)), 36)
+		number(n)
+	}
+	if m.held <= 0 {
+		return string(b)
+	}
+	whole := len(b)
+	if number(m.held); m.holds {
+		b = append(b, holdsMark...)
+	}
+	if len(b) > maxName {
+		b = b[:whole]
 	}
 	return string(b)
 }
@@ -76,28 +93,40 @@ func (m message) encode(prefix string) string {
 // decode is strict: exactly what encode writes, and nothing else.
 func decode(prefix, name string) (m message, ok bool) {
 	rest, ok := strings.CutPrefix(name, prefix)
-	if !ok || len(rest) < idLength || !inBase36(rest[:idLength]) {
+	if !ok || len(name) > maxName || len(rest) < idLength || !inBase36(rest[:idLength]) {
 		return m, false
 	}
 	m.id, rest = rest[:idLength], rest[idLength:]
-	var numbers [5]int
-	for i := range numbers {
-		if rest, ok = strings.CutPrefix(rest, ":"); !ok {
+	var beat int
+	for _, to := range [...]*int{&beat, &m.running, &m.hungry, &m.wish, &m.claim} {
+		if *to, rest, ok = decodeNumber(rest); !ok {
 			return m, false
 		}
-		end := strings.IndexByte(rest, ':')
-		if end < 0 {
-			end = len(rest)
-		}
-		text := rest[:end]
-		if text == "" || len(text) > numWidth || text[0] == '0' && len(text) > 1 || !inBase36(text) {
-			return m, false
-		}
-		value, _ := strconv.ParseUint(text, 36, 32) // at most four checked digits
-		numbers[i], rest = int(value), rest[end:]
 	}
-	m.beat, m.running, m.hungry, m.wish, m.claim = uint32(numbers[0]), numbers[1], numbers[2], numbers[3], numbers[4]
-	return m, rest == ""
+	m.beat = uint32(beat) //nolint:gosec // at most four digits
+	if rest == "" {
+		return m, true
+	}
+	rest, m.holds = strings.CutSuffix(rest, holdsMark)
+	m.held, rest, ok = decodeNumber(rest)
+	return m, ok && m.held > 0 && rest == ""
+}
+
+// decodeNumber takes a colon and a number off the front.
+func decodeNumber(text string) (n int, rest string, ok bool) {
+	if text, ok = strings.CutPrefix(text, ":"); !ok {
+		return 0, text, false
+	}
+	end := strings.IndexByte(text, ':')
+	if end < 0 {
+		end = len(text)
+	}
+	digits, rest := text[:end], text[end:]
+	if digits == "" || len(digits) > numWidth || digits[0] == '0' && len(digits) > 1 || !inBase36(digits) {
+		return 0, rest, false
+	}
+	value, _ := strconv.ParseUint(digits, 36, 32) // at most four checked digits
+	return int(value), rest, true
 }
 
 func inBase36(text string) bool {

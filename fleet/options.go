@@ -26,6 +26,10 @@ type Load struct {
 	// Unmet is what would run, besides, had nothing been refused since the last call:
 	// see [Unmet]. Where reads may not wait, it is the only sign of a share too small.
 	Unmet int
+	// Held is what pressure lets the member run; 0: it holds nothing back.
+	Held int
+	// Holds: it does not climb, because a little more has pressed lately.
+	Holds bool
 }
 
 // Unmet returns how much more would have been running on average over elapsed if refused

@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -88,12 +89,9 @@ func TestFleetUnderPressure(t *testing.T) {
 	if sum < single/2 || sum > single*1.5 {
 		t.Errorf("four members come down to %.1f, one process to %.1f", sum, single)
 	}
-	// Mostly all are alike. But which level pressed is each member's own memory: where one
-	// was cut once and the others twice, it keeps more than they for as long as they hold.
-	for i, x := range each {
-		if mean := sum / 4; x < mean/2 || x > mean*2 {
-			t.Errorf("member %d is at %.2f on average, all at %.2f", i, x, mean)
-		}
+	// Limits are whole numbers, so of small ones a fifth is less than one.
+	if low, high := slices.Min(each), slices.Max(each); high > max(1.2*low, low+1) {
+		t.Errorf("members are at %.2f to %.2f on average, want them within a fifth, or one", low, high)
 	}
 }
 

@@ -1,0 +1,71 @@
+package fleet
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestEven(t *testing.T) {
+	held := func(held, wish int) message { return message{held: held, wish: wish} }
+	holds := func(n, wish int) message { return message{held: n, wish: wish, holds: true} }
+	for _, c := range []struct {
+		name   string
+		share  int
+		self   message
+		others []message
+		top    int
+		behind bool
+	}{
+		{"alone", 8, held(3, 20), nil, math.MaxInt, false},
+		{"nobody is held", 8, held(0, 20), []message{{wish: 20}, {wish: 20}}, math.MaxInt, false},
+		{"all are alike, and try one more", 8, held(4, 20), []message{held(4, 20), held(4, 20)}, 5, false},
+		{"a tenth of much", 40, held(30, 99), []message{held(30, 99), held(30, 99)}, 33, false},
+		{"one of them holds", 8, held(4, 20), []message{holds(4, 20), held(4, 20)}, 4, false},
+		{"far above", 8, held(7, 20), []message{held(3, 20), held(3, 20), held(3, 20)}, 4, false},
+		{"above, of two", 8, held(7, 20), []message{held(3, 20)}, 6, false},
+		{"behind", 8, held(3, 20), []message{held(4, 20), held(4, 20)}, 5, true},
+		{"two and two, of whom one holds: those above stay, the others come", 8, held(4, 20), []message{holds(3, 20), held(3, 20), held(4, 20)}, 4, false},
+		{"two and two, below", 8, held(3, 20), []message{holds(3, 20), held(4, 20), held(4, 20)}, 4, true},
+		{"not held, its share is 8", 8, message{wish: 20}, []message{held(4, 20), held(4, 20), held(4, 20)}, 5, false},
+		{"the others are not, nor most", 8, held(4, 20), []message{{wish: 20}, {wish: 20}, {wish: 20}}, 9, true},
+		{"whose wish is met is no measure", 8, held(7, 20), []message{held(3, 3), held(2, 2)}, math.MaxInt, false},
+		{"nor is one that wants less", 8, held(7, 20), []message{held(3, 6), held(2, 6)}, math.MaxInt, false},
+		{"whoever wants no more itself is bound too", 8, held(7, 7), []message{held(3, 20), held(3, 20)}, 4, false},
+		{"more than the share is not had", 8, held(30, 40), []message{held(30, 40)}, 9, false},
+		{"a liar that says it has next to nothing", 8, held(8, 20), []message{held(8, 20), held(8, 20), holds(1, 1000)}, 8, false},
+		{"a liar that says it has a lot", 8, holds(3, 20), []message{held(3, 20), held(3, 20), held(1000, 1000)}, 3, false},
+	} {
+		peers, shares := make([]*peer, len(c.others)), make([]int, len(c.others))
+		for i, m := range c.others {
+			peers[i], shares[i] = &peer{message: m}, c.share
+		}
+		e := evenOf(c.self, c.share, peers, shares)
+		if top, behind := e.top(0), e.behind(); top != c.top || behind != c.behind {
+			t.Errorf("%s: top %d, behind %v, want %d and %v", c.name, top, behind, c.top, c.behind)
+		}
+	}
+}
+
+// TestEvenGrowsOld: between polls the others may have climbed, and what was seen long ago
+// binds nobody.
+func TestEvenGrowsOld(t *testing.T) {
+	now := time.Unix(1000, 0)
+	m, err := New(Options{Name: "shop", Limit: 32, Period: 250 * time.Millisecond, Load: func() Load { return Load{Running: 4, Waiting: 10, Held: 4} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if top, _ := m.Even(now); top != math.MaxInt {
+		t.Errorf("%d before the first poll", top)
+	}
+	m.Name()
+	m.Observe(now, View{Names: []string{m.Prefix() + "0a1b2c3d:1:4:9:k:g:4"}})
+	for _, c := range []struct {
+		after time.Duration
+		top   int
+	}{{0, 5}, {260 * time.Millisecond, 6}, {510 * time.Millisecond, 7}, {time.Second, math.MaxInt}} {
+		if top, behind := m.Even(now.Add(c.after)); top != c.top || behind {
+			t.Errorf("after %v: %d, behind %v, want %d", c.after, top, behind, c.top)
+		}
+	}
+}
