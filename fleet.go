@@ -31,7 +31,7 @@ type FleetOptions struct {
 	// Lease is how long a pool that is not heard of keeps its share. Default 5 s.
 	Lease time.Duration
 	// PollRate is how many polls a second the server sees from the whole fleet at most.
-	// Default 20.
+	// Default 20, or fewer where a poll is dear: see [fleet.Options].
 	PollRate float64
 	// Strict keeps the pool to its share, without slack: see [fleet.Options].
 	Strict bool
@@ -219,7 +219,7 @@ func (s *fleetSource) Sample(ctx context.Context) (pressure.Sample, error) {
 	now := time.Now()
 	if err == nil {
 		s.limit.member.Observe(now, fleet.View{
-			Names: sample.Names, ServerTime: sample.ServerTime, Mark: sample.Mark, Marked: sample.Marked,
+			Names: sample.Names, Sessions: sample.Sessions, ServerTime: sample.ServerTime, Mark: sample.Mark, Marked: sample.Marked,
 		})
 		s.limit.follow(now)
 	}

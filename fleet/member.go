@@ -10,6 +10,7 @@ import (
 type Member struct {
 	options Options
 	id      string
+	thrifty bool // polls more rarely where they are dear
 
 	mu     sync.Mutex // guards what follows; never held over a call to others
 	roster roster
@@ -30,17 +31,21 @@ type Member struct {
 	turns    rotation
 	caution  caution
 	even     even
+	sessions int  // of the server, at the last Observe
 	shared   bool // a bouncer shares our session
 	lost     bool // could not poll for the lease
 }
 
 // New returns a member that has not polled yet. Until it has twice, its ceiling is 1.
 func New(options Options) (*Member, error) {
+	thrifty := options.PollRate == 0
 	options, err := options.validated()
 	if err != nil {
 		return nil, err
 	}
-	return newMember(options, options.ID), nil
+	m := newMember(options, options.ID)
+	m.thrifty = thrifty
+	return m, nil
 }
 
 func newMember(options Options, id string) *Member {
@@ -76,6 +81,8 @@ func (m *Member) Name() string {
 type View struct {
 	// Names are the names of other sessions that begin with [Member.Prefix].
 	Names []string
+	// Sessions is how many sessions the server has, by which a poll costs it more; 0: unknown.
+	Sessions int
 	// ServerTime is the server's clock at the poll. Zero: the local clock, which is then
 	// assumed to agree with the other members'.
 	ServerTime time.Time
@@ -108,7 +115,7 @@ func (m *Member) observe(now time.Time, view View) (bouncer, back bool) {
 	peers := m.roster.live(now, lease)
 	back, m.lost = m.lost, false
 	m.caution.observe(now, len(peers)+1, m)
-	m.observed, m.size = now, len(peers)+1
+	m.observed, m.size, m.sessions = now, len(peers)+1, view.Sessions
 	if !view.ServerTime.IsZero() {
 		m.ahead = view.ServerTime.Sub(now)
 	}
@@ -237,7 +244,7 @@ func (m *Member) start(now time.Time) {
 }
 
 // PollEvery returns how long to wait between polls, so that all members together poll at
-// most [Options].PollRate times a second.
+// most [Options].PollRate times a second, and cost the server little.
 func (m *Member) PollEvery() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -246,6 +253,9 @@ func (m *Member) PollEvery() time.Duration {
 
 func (m *Member) pollEvery() time.Duration {
 	byRate := time.Duration(float64(m.size) / m.options.PollRate * float64(time.Second))
+	if m.thrifty {
+		byRate = max(byRate, pause(m.size, m.sessions))
+	}
 	return max(m.options.Period, byRate)
 }
 

@@ -294,6 +294,34 @@ func TestPollEvery(t *testing.T) {
 	}
 }
 
+// TestPollsAreThrifty: the more sessions the server has, the more a poll costs it. Members
+// poll so that all cost no more than 1.5 % of a core, but each 25 s; and as often as they are
+// told, if they are.
+func TestPollsAreThrifty(t *testing.T) {
+	for _, c := range []struct {
+		members, sessions int
+		rate              float64
+		want              time.Duration
+	}{
+		{1, 2000, 0, 500 * time.Millisecond},
+		{20, 0, 0, time.Second}, {20, 40, 0, time.Second}, {20, 160, 0, 1200 * time.Millisecond},
+		{20, 520, 0, 2400 * time.Millisecond}, {200, 520, 0, 24 * time.Second}, {200, 2000, 0, 25 * time.Second},
+		{600, 2000, 0, 30 * time.Second}, {200, 2000, 20, 10 * time.Second},
+	} {
+		b := newBench(t, 1, Options{Limit: 400, PollRate: c.rate})
+		m := b.members[0]
+		var names []string
+		for i := range c.members - 1 {
+			names = append(names, message{id: fmt.Sprintf("%08d", i), beat: 1}.encode(m.Prefix()))
+		}
+		m.Name()
+		m.Observe(b.now, View{Names: names, Sessions: c.sessions})
+		if got := m.PollEvery(); got.Round(time.Millisecond) != c.want {
+			t.Errorf("%d members on %d sessions poll every %v, want %v", c.members, c.sessions, got, c.want)
+		}
+	}
+}
+
 func TestUnmet(t *testing.T) {
 	for _, c := range []struct {
 		refused       int

@@ -261,6 +261,9 @@ func TestPressureMaintainAndNames(t *testing.T) {
 	if len(s.Names) != 1 || !strings.HasPrefix(s.Names[0], "pgyield/test/bxx") || len(s.Names[0]) != 63 {
 		t.Errorf("a sees %q", s.Names)
 	}
+	if s.Sessions < 2 || s.Sessions > 1000 {
+		t.Errorf("a sees %d sessions", s.Sessions)
+	}
 	if s := mustSample(t, b); len(s.Names) != 1 || s.Names[0] != "pgyield/test/a" {
 		t.Errorf("b sees %q", s.Names)
 	}

@@ -79,6 +79,7 @@ func (r row) sample() Sample {
 	if names := r["names"]; names != "" {
 		s.Names = strings.Split(names, "\n")
 	}
+	s.Sessions = int(r.reading("sessions").Value)
 	if s.Hidden > 0 {
 		r.unhide(&s)
 	}

@@ -47,6 +47,9 @@ type Config struct {
 	// fleet's own lease.
 	PollRate float64
 	Lease    time.Duration
+	// Sessions is how many sessions the server has, by which the members pace their polls
+	// where PollRate is not given. Default: unknown.
+	Sessions int
 	// Noise are names of other sessions that every poll sees besides the members'.
 	Noise []string
 
@@ -150,7 +153,7 @@ func (c Config) validated() (Config, error) {
 			return c, fmt.Errorf("pgyield: fleetsim: %s is %v, must be from 0 to 24h", f.name, *f.value)
 		}
 	}
-	if c.PollRate == 0 {
+	if c.PollRate == 0 && c.Sessions == 0 {
 		c.PollRate = 100_000
 	}
 	if len(c.Weights) == 0 {

@@ -248,7 +248,7 @@ func (s *simulation) poll(i int) {
 				others = append(others, name)
 			}
 		}
-		m.fleet.Observe(s.local(), fleet.View{Names: others, ServerTime: s.local()})
+		m.fleet.Observe(s.local(), fleet.View{Names: others, Sessions: s.Sessions, ServerTime: s.local()})
 		s.setCeiling(i)
 	}
 	every := m.fleet.PollEvery().Seconds()
