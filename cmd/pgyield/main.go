@@ -46,7 +46,8 @@ func run(args []string) int {
 	parser, err := kong.New(&cli{},
 		kong.Name("pgyield"),
 		kong.Description("Reads that yield to writes on one Postgres.\n\n"+
-			"The exit code is 0 when all went well, 1 when something failed, 2 when the command line is wrong, 130 after Ctrl-C."),
+			"The exit code is 0 when all went well, 1 when something failed, 2 when the command line is wrong, 130 when Ctrl-C broke it off"+
+			" (watch just ends so: 0)."),
 		kong.Vars{"version": version()},
 		kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
