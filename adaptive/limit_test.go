@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -193,6 +194,58 @@ func TestNoSampleNoMove(t *testing.T) {
 			want := 4 + max(0, min(8, i-8))
 			if d.To != want || d.Err == nil || d.Pressing || !l.Blind() {
 				t.Fatalf("period %d: limit %d, want %d: %s", i, d.To, want, d.Reason)
+			}
+		}
+	})
+}
+
+// TestBlind: it is while the last poll failed, also in the periods without one; while one
+// is overdue; and where there was nothing to judge by for more than StaleAfter periods.
+func TestBlind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, src := newFixed(4, Bounds{1, 12, 16}), &server{}
+		blind := []bool{}
+		l, err := New(f, src, Options{OnDecision: func(Decision) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		look := func(d time.Duration) {
+			blind = blind[:0]
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+				blind = append(blind, l.Blind())
+			}
+		}
+		l.Start()
+		time.Sleep(time.Second)
+		if look(3 * time.Second); slices.Contains(blind, true) {
+			t.Error("it calls itself blind though polls succeed")
+		}
+		src.set(func() { src.fail = errors.New("gone") })
+		time.Sleep(time.Second)
+		if look(3 * time.Second); slices.Contains(blind, false) {
+			t.Error("it calls itself seeing between two polls that fail")
+		}
+		src.set(func() { src.fail, src.hang = nil, true })
+		time.Sleep(500 * time.Millisecond) // the last that failed, and the first that hangs
+		src.set(func() { src.hang = false })
+		l.Stop()
+
+		l, _ = New(f, &server{hang: true}, Options{})
+		l.Start()
+		begun := time.Now()
+		for !l.Blind() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if d, want := time.Since(begun), pressure.DefaultTimeout+DefaultPeriod; d < want || d > want+2*DefaultPeriod {
+			t.Errorf("a poll that hangs makes it blind after %v", d)
+		}
+		l.Stop()
+
+		l, _ = New(f, nil, Options{StaleAfter: 3, Activity: func() pressure.Activity { return pressure.Activity{Running: 1, WritesRunning: 1} }})
+		for i := 1; i <= 5; i++ {
+			time.Sleep(DefaultPeriod)
+			if d := l.Evaluate(context.Background()); d.Verdict.Known || l.Blind() != (i > 3) {
+				t.Errorf("period %d with nothing to judge by: blind %t, known %t", i, l.Blind(), d.Verdict.Known)
 			}
 		}
 	})

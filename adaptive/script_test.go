@@ -1,6 +1,7 @@
 package adaptive
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -19,6 +20,8 @@ type script struct {
 
 	watch watcher
 	idle  bool // reads do not contend
+	// change, when set, changes what each period says.
+	change func(*pressure.Verdict)
 }
 
 func newScript(t *testing.T) *script {
@@ -49,6 +52,9 @@ func (p *script) period(values ms) outcome {
 		}
 		v.Signals = append(v.Signals, sig)
 	}
+	if p.change != nil {
+		p.change(&v)
+	}
 	p.now = p.now.Add(DefaultPeriod)
 	in := input{now: p.now, limit: p.limit, bounds: p.b, contended: !p.idle, verdict: v, activity: pressure.Activity{Running: p.limit}}
 	next, out := p.r.next(p.s, in)
@@ -77,6 +83,141 @@ func (p *script) live(d time.Duration, values func() ms) {
 }
 
 func always(v ms) func() ms { return func() ms { return v } }
+
+// TestHowLongALevelMustLast: as long as the slowest signal that can press needs.
+func TestHowLongALevelMustLast(t *testing.T) {
+	for name, c := range map[string]struct {
+		values ms
+		change func(*pressure.Verdict)
+		want   time.Duration
+	}{
+		"own writes":            {values: ms{pressure.OwnWrites: 1}, want: outlastOwn},
+		"the server":            {values: ms{pressure.WALSync: 1}, want: outlastServer},
+		"both":                  {values: ms{pressure.OwnWrites: 1, pressure.WALSync: 1}, want: outlastServer},
+		"one that cannot press": {values: ms{pressure.OwnWrites: 1, pressure.WALSync: 1}, change: func(v *pressure.Verdict) { v.Signals[1].Threshold = 0 }, want: outlastOwn},
+	} {
+		p := newScript(t)
+		p.limit, p.change = 3, c.change
+		p.s.hold = hold{level: 4, length: DefaultHold}
+		if out := p.period(c.values); out.to != 4 || !p.s.hold.probing {
+			t.Fatalf("%s: to %d: %s", name, out.to, out.reason)
+		}
+		begun := p.now
+		for p.limit == 4 && p.now.Sub(begun) < time.Minute {
+			if out := p.period(c.values); out.to == 4 && out.reason != reasonProbe {
+				t.Errorf("%s: %s", name, out.reason)
+			}
+		}
+		if d := p.now.Sub(begun); d != c.want || p.s.hold.level != 0 {
+			t.Errorf("%s: after %v, hold at %d", name, d, p.s.hold.level)
+		}
+	}
+}
+
+// TestTrialAtTheFloor: cuts helped, and then the floor presses: one read more is let
+// run, and what that shows decides.
+func TestTrialAtTheFloor(t *testing.T) {
+	const own = pressure.OwnWrites
+	begin := func() *script {
+		p := newScript(t)
+		p.live(10*time.Second, always(ms{own: 1}))
+		p.until(reasonFloor, always(ms{own: 3}))
+		p.live(3*time.Second, always(ms{own: 1})) // the cuts have proved themselves
+		if p.limit != 1 || p.s.series.active() {
+			t.Fatalf("limit %d, series %+v", p.limit, p.s.series)
+		}
+		p.until(reasonFloor, always(ms{own: 3}))
+		begun := p.now
+		p.until(reasonTrial, always(ms{own: 3}))
+		if d := p.now.Sub(begun); p.limit != 2 || d < DefaultHold/2-DefaultPeriod || d > DefaultHold/2+DefaultPeriod {
+			t.Fatalf("limit %d after %v", p.limit, d)
+		}
+		return p
+	}
+	p := begin()
+	begun := p.now
+	p.until(reasonUnhelpful, always(ms{own: 3}))
+	if d := p.now.Sub(begun); d > 2*time.Second || p.s.climb.to != 16 || p.limit != 3 {
+		t.Errorf("no worse: after %v, limit %d, climb %+v", d, p.limit, p.s.climb)
+	}
+
+	p = begin()
+	p.until(reasonMatter, always(ms{own: 5}))
+	if p.limit != 1 || p.s.hold.level != 2 || p.s.innocent {
+		t.Errorf("worse: limit %d, hold at %d", p.limit, p.s.hold.level)
+	}
+	begun = p.now
+	p.until(reasonTrial, always(ms{own: 3}))
+	if d := p.now.Sub(begun); d < DefaultHold {
+		t.Errorf("the next trial comes %v later", d)
+	}
+
+	// Writes are well again: the trial is over, and the rule goes on.
+	p = begin()
+	if out := p.period(ms{own: 1}); p.s.trial.active() || out.reason == reasonTrial {
+		t.Errorf("well: %s", out.reason)
+	}
+
+	// There is no room for one more.
+	p = newScript(t)
+	p.b, p.limit = Bounds{Floor: 2, Start: 2, Ceiling: 2}, 2
+	p.live(time.Minute, func() ms {
+		if p.limit != 2 {
+			t.Fatalf("limit %d", p.limit)
+		}
+		return ms{own: 3}
+	})
+}
+
+// TestClimbsBack: after an acquittal the limit rises by one up to 4, then doubles, one
+// judgement for each step, and is borne out after a second and a half at its height.
+func TestClimbsBack(t *testing.T) {
+	const own = pressure.OwnWrites
+	acquitted := func() *script {
+		p := newScript(t)
+		p.live(10*time.Second, always(ms{own: 1}))
+		// The first is compared with windows before it began, and is not believed.
+		p.until(reasonUnhelpful, always(ms{own: 3}))
+		p.until(reasonUnhelpful, always(ms{own: 3}))
+		return p
+	}
+	p := acquitted()
+	var path []int
+	for p.limit < 16 {
+		path = append(path, p.limit)
+		p.period(ms{own: 3})
+	}
+	if !slices.Equal(path, []int{2, 3, 4, 8}) {
+		t.Errorf("it climbs by %v", path)
+	}
+	begun := p.now
+	for !p.s.innocent && p.now.Sub(begun) < time.Minute {
+		if p.period(ms{own: 3}); p.limit != 16 {
+			t.Fatalf("limit %d", p.limit)
+		}
+	}
+	if d := p.now.Sub(begun); d != settle+experiment || p.s.climb.active() || p.s.hold.level != 0 {
+		t.Errorf("borne out after %v: %+v", d, p.s.climb)
+	}
+	// What is not judged, or waits for a relation's lock, is no step.
+	p = acquitted()
+	p.change = func(v *pressure.Verdict) { v.Fresh, v.Signals[0].Fresh = false, false }
+	if p.live(5*time.Second, always(ms{own: 3})); p.limit != 2 {
+		t.Errorf("unjudged it climbs to %d", p.limit)
+	}
+	p.change = func(v *pressure.Verdict) { v.Freeze = true }
+	if p.live(5*time.Second, always(ms{own: 3})); p.limit != 2 {
+		t.Errorf("it climbs to %d while a lock is waited for", p.limit)
+	}
+	// One judgement that is worse, and it waits for another; at the top as well.
+	p.change = nil
+	if p.period(ms{own: 5}); p.limit != 2 {
+		t.Errorf("after one that is worse it climbs to %d", p.limit)
+	}
+	if p.period(ms{own: 3}); p.limit != 3 {
+		t.Errorf("after one that is not it stays at %d", p.limit)
+	}
+}
 
 // TestSignalsThatPressInTurn: period by period, and for longer, with and without the
 // reads' doing.

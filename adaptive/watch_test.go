@@ -29,6 +29,7 @@ type watcher struct {
 	sum      int            // of the limits
 	periods  int
 	starving time.Duration // since a read ended, while some were wanted
+	longest  time.Duration // that a read takes alone
 	total    int
 }
 
@@ -118,10 +119,10 @@ func (w *watcher) recovers(d Decision, from int, s state) {
 	}
 }
 
-// learns: what pressed is not learned.
+// learns: what pressed is not learned, but where the floor is held to learn from it.
 func (w *watcher) learns(d Decision) {
 	w.t.Helper()
-	if !w.last.Pressing {
+	if !w.last.Pressing || w.last.Activity.Probing {
 		return
 	}
 	for _, sig := range d.Verdict.Signals {
@@ -139,7 +140,8 @@ func (w *watcher) serves(d Decision) {
 	if w.m.total != w.total || w.m.readers == 0 {
 		w.starving = 0
 	}
-	if w.total = w.m.total; w.starving > 30*w.m.work {
+	w.longest = max(w.longest, w.m.work) // one that has begun goes on as it is
+	if w.total = w.m.total; w.starving > 30*w.longest {
 		w.t.Fatalf("at limit %d no read has ended for %v", d.To, w.starving)
 	}
 }
