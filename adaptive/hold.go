@@ -111,8 +111,8 @@ type demand struct {
 	writes, writeTime float64 // in the window; seconds
 	writeRate         float64 // per second, the highest seen at this limit
 
-	reads, readTime, waited float64 // in the window; the sum of seconds served; the window's length
-	service                 float64 // mean seconds, first seen at this limit
+	reads, readTime float64 // in the window; the sum of seconds served
+	service         float64 // mean seconds, first seen at this limit
 }
 
 const (
@@ -135,14 +135,13 @@ func (d *demand) halved(limit int, dt time.Duration, writes, reads int, readTime
 	}
 	d.reads += float64(reads)
 	d.readTime += float64(reads) * readTime.Seconds()
-	d.waited += dt.Seconds()
 	if d.reads >= fewReads {
 		mean := d.readTime / d.reads
 		read = d.service > 0 && mean < d.service/2
 		if d.service == 0 || read {
 			d.service = mean
 		}
-		d.reads, d.readTime, d.waited = 0, 0, 0
+		d.reads, d.readTime = 0, 0
 	}
 	return wrote, read
 }

@@ -114,6 +114,91 @@ func TestHowLongALevelMustLast(t *testing.T) {
 	}
 }
 
+// TestAProbeThatPresses has outlasted nothing: time and judgements begin anew.
+func TestAProbeThatPresses(t *testing.T) {
+	const own = pressure.OwnWrites
+	p := newScript(t)
+	p.limit, p.s.hold = 3, hold{level: 4, length: DefaultHold}
+	p.period(ms{own: 1})
+	p.live(500*time.Millisecond, always(ms{own: 1}))
+	p.period(ms{own: 2}) // one alone cuts nothing
+	pressed := p.now
+	p.change = func(v *pressure.Verdict) { v.Fresh, v.Signals[0].Fresh = false, false }
+	p.live(2*time.Second, always(ms{own: 1}))
+	p.change = nil
+	if out := p.period(ms{own: 1}); out.reason != reasonProbe || p.limit != 4 {
+		t.Errorf("after one judgement: limit %d, %s", p.limit, out.reason)
+	}
+	if p.period(ms{own: 1}); p.limit != 5 || p.s.hold.level != 0 {
+		t.Errorf("%v after it pressed, and two judgements: limit %d, hold at %d", p.now.Sub(pressed), p.limit, p.s.hold.level)
+	}
+}
+
+// TestOneBadWindow alone, however strong, against a limit that has lasted, cuts and marks
+// nothing; so does none against one that has not; and another soon after marks.
+func TestOneBadWindow(t *testing.T) {
+	const own = pressure.OwnWrites
+	strong := func(v *pressure.Verdict) { v.Strong = v.Pressing }
+	lasting := func() *script {
+		p := newScript(t)
+		p.limit, p.change = 8, strong
+		p.live(10*time.Second, always(ms{own: 1}))
+		return p
+	}
+	p := lasting()
+	if p.period(ms{own: 9}); p.limit != 8 || p.s.hold.level != 0 {
+		t.Errorf("the first: limit %d, hold at %d", p.limit, p.s.hold.level)
+	}
+	p.live(9*DefaultPeriod, always(ms{own: 1})) // up again, but for no second
+	if p.period(ms{own: 9}); p.limit != 8 || p.s.hold.level != 16 {
+		t.Errorf("the second: limit %d, hold at %d", p.limit, p.s.hold.level)
+	}
+	// The first after a cut is no lone one.
+	p = lasting()
+	p.period(ms{own: 9})
+	if p.period(ms{own: 9}); p.limit != 4 || p.s.hold.level != 8 {
+		t.Errorf("two in a row: limit %d, hold at %d", p.limit, p.s.hold.level)
+	}
+	// Two that are not strong are no lone one either.
+	p = lasting()
+	p.change = nil
+	p.period(ms{own: 9})
+	if p.period(ms{own: 9}); p.limit != 8 || p.s.hold.level != 16 {
+		t.Errorf("two that are not strong: limit %d, hold at %d", p.limit, p.s.hold.level)
+	}
+}
+
+// TestWritesThatStop end what was found out beside them.
+func TestWritesThatStop(t *testing.T) {
+	const own = pressure.OwnWrites
+	p := newScript(t)
+	p.until(reasonUnhelpful, always(ms{own: 3}))
+	p.s.innocent = true
+	if p.period(ms{own: 3}); !p.s.innocent || p.s.blame == (acquittals{}) || !p.s.climb.active() {
+		t.Fatalf("innocent %t, %+v", p.s.innocent, p.s.climb)
+	}
+	p.change = func(v *pressure.Verdict) { v.WritesMove = false }
+	if p.period(ms{}); p.s.innocent || p.s.blame != (acquittals{}) || p.s.climb.active() {
+		t.Errorf("writes have stopped: innocent %t, %+v", p.s.innocent, p.s.climb)
+	}
+}
+
+// TestAcquittedReadsRise though writes are slow, as long as they are no slower for it.
+func TestAcquittedReadsRise(t *testing.T) {
+	const own = pressure.OwnWrites
+	for _, c := range []struct {
+		value float64
+		want  int
+	}{{3, 5}, {3.8, 5}, {3.9, 4}} { // 1.43 times the 2 ms that it was without them
+		p := newScript(t)
+		p.limit = 4
+		p.s.blame.of(own).grant(p.now, 2e6, DefaultHold, DefaultHoldMax)
+		if out := p.period(ms{own: c.value}); out.to != c.want || out.reason != reasonAcquitted {
+			t.Errorf("%v ms: to %d: %s", c.value, out.to, out.reason)
+		}
+	}
+}
+
 // TestTrialAtTheFloor: cuts helped, and then the floor presses: one read more is let
 // run, and what that shows decides.
 func TestTrialAtTheFloor(t *testing.T) {
@@ -191,6 +276,9 @@ func TestClimbsBack(t *testing.T) {
 		t.Errorf("it climbs by %v", path)
 	}
 	begun := p.now
+	if a := p.s.blame.of(own); !a.until.Equal(begun.Add(a.length)) {
+		t.Errorf("cuts wait %v of %v from the last step on", a.until.Sub(begun), a.length)
+	}
 	for !p.s.innocent && p.now.Sub(begun) < time.Minute {
 		if p.period(ms{own: 3}); p.limit != 16 {
 			t.Fatalf("limit %d", p.limit)
@@ -199,11 +287,28 @@ func TestClimbsBack(t *testing.T) {
 	if d := p.now.Sub(begun); d != settle+experiment || p.s.climb.active() || p.s.hold.level != 0 {
 		t.Errorf("borne out after %v: %+v", d, p.s.climb)
 	}
+	// The last judgement is not to be worse.
+	p = acquitted()
+	for p.limit < 16 {
+		p.period(ms{own: 3})
+	}
+	p.live(settle+experiment-DefaultPeriod, always(ms{own: 3}))
+	if p.period(ms{own: 5}); p.s.innocent {
+		t.Error("borne out by a judgement that was worse")
+	}
+	if p.period(ms{own: 3}); !p.s.innocent {
+		t.Error("not borne out by one that was not")
+	}
 	// What is not judged, or waits for a relation's lock, is no step.
 	p = acquitted()
 	p.change = func(v *pressure.Verdict) { v.Fresh, v.Signals[0].Fresh = false, false }
 	if p.live(5*time.Second, always(ms{own: 3})); p.limit != 2 {
 		t.Errorf("unjudged it climbs to %d", p.limit)
+	}
+	if calm := *p; true { // in calm it rises without
+		if calm.live(time.Second, always(ms{own: 1})); calm.limit != 16 {
+			t.Errorf("in a second of calm it climbs to %d", calm.limit)
+		}
 	}
 	p.change = func(v *pressure.Verdict) { v.Freeze = true }
 	if p.live(5*time.Second, always(ms{own: 3})); p.limit != 2 {

@@ -25,6 +25,7 @@ type watcher struct {
 	swings        int
 	atLow, atHigh time.Time
 
+	counted  Counts
 	said     map[string]int // the log's lines
 	sum      int            // of the limits
 	periods  int
@@ -97,8 +98,38 @@ func (w *watcher) see(d Decision) {
 	w.learns(d)
 	w.serves(d)
 	w.swing(d, b)
+	w.counts(d)
 	w.before, w.last, m.sets = s, d, 0
 	w.sum, w.periods = w.sum+d.To, w.periods+1
+}
+
+// counts: the counters tell what the decisions told.
+func (w *watcher) counts(d Decision) {
+	w.t.Helper()
+	c := &w.counted
+	switch {
+	case d.To < d.From:
+		c.Lowered++
+	case d.To > d.From:
+		c.Raised++
+	}
+	if d.Reason == reasonUnhelpful {
+		c.GivenBack++
+	}
+	if !d.Verdict.Known {
+		c.Unknown++
+	}
+	pressing, contended := 0, 0
+	if d.Pressing {
+		pressing = 1
+	}
+	if d.Contended {
+		contended = 1
+	}
+	c.Periods[pressing][contended]++
+	if got := w.l.Counts(); got != *c || w.l.Lowered() != c.Lowered || w.l.Raised() != c.Raised {
+		w.t.Fatalf("the counters are %+v, want %+v", got, *c)
+	}
 }
 
 // mean returns the mean limit since the beginning.
