@@ -21,6 +21,7 @@ type Member struct {
 	born     time.Time // when Ceiling or Observe was first called
 	observed time.Time // local time of the last Observe
 	ahead    time.Duration
+	fresh    bool    // has observed once
 	size     int     // members, at the last Observe
 	wish     float64 // demand, smoothed
 	target   int     // share
@@ -115,6 +116,7 @@ func (m *Member) observe(now time.Time, view View) (bouncer, back bool) {
 	peers := m.roster.live(now, lease)
 	back, m.lost = m.lost, false
 	m.caution.observe(now, len(peers)+1, m)
+	m.fresh = m.observed.IsZero()
 	m.observed, m.size, m.sessions = now, len(peers)+1, view.Sessions
 	if !view.ServerTime.IsZero() {
 		m.ahead = view.ServerTime.Sub(now)
@@ -244,10 +246,14 @@ func (m *Member) start(now time.Time) {
 }
 
 // PollEvery returns how long to wait between polls, so that all members together poll at
-// most [Options].PollRate times a second, and cost the server little.
+// most [Options].PollRate times a second, and cost the server little. A newcomer's second
+// poll does not wait for that: only then may it run more than one.
 func (m *Member) PollEvery() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.fresh {
+		return m.options.Period
+	}
 	return m.pollEvery()
 }
 

@@ -316,6 +316,11 @@ func TestPollsAreThrifty(t *testing.T) {
 		}
 		m.Name()
 		m.Observe(b.now, View{Names: names, Sessions: c.sessions})
+		if got := m.PollEvery(); got != 500*time.Millisecond {
+			t.Errorf("a newcomer to %d members polls again after %v, want a period", c.members, got)
+		}
+		m.Name()
+		m.Observe(b.now, View{Names: names, Sessions: c.sessions})
 		if got := m.PollEvery(); got.Round(time.Millisecond) != c.want {
 			t.Errorf("%d members on %d sessions poll every %v, want %v", c.members, c.sessions, got, c.want)
 		}

@@ -304,3 +304,31 @@ func TestPollRate(t *testing.T) {
 		}
 	}
 }
+
+// TestThriftyPolls tells what it costs the reads that polls are rarer where the server has
+// many sessions: 20 polls a second of all members, and as many as cost 1.5 % of a core.
+func TestThriftyPolls(t *testing.T) {
+	for _, f := range []struct{ members, limit, sessions int }{{20, 100, 500}, {200, 400, 500}} {
+		for _, load := range []float64{0.6, 0.95} {
+			for _, thrifty := range []bool{false, true} {
+				c := fleetsim.Config{
+					Kind: fleetsim.Shared, Members: f.members, Limit: f.limit, Rate: load * 10 * float64(f.limit), PollRate: 20,
+					Warmup: 2 * time.Minute, Length: 2 * time.Minute, Seed: 5,
+				}
+				if thrifty {
+					c.PollRate, c.Sessions = 0, f.sessions
+				}
+				r := run(t, c)
+				c.Kind = fleetsim.Pooled
+				one := run(t, c)
+				c.Kind = fleetsim.Split
+				split := run(t, c)
+				t.Logf("%d members, limit %d, load %.2f, thrifty %v: %.1f polls/s, refused %.2f %% (one limit %.2f, divided %.2f), over for %.1f %%, peak %d",
+					f.members, f.limit, load, thrifty, r.Polls, 100*r.Refused, 100*one.Refused, 100*split.Refused, 100*r.Over, r.Peak)
+				if r.Refused > split.Refused || r.Over > 0.2 || r.Peak > f.limit*3/2 {
+					t.Errorf("refused %.3f, divided for good %.3f; over for %.2f of the time, peak %d", r.Refused, split.Refused, r.Over, r.Peak)
+				}
+			}
+		}
+	}
+}
