@@ -240,7 +240,9 @@ type fleetLoad struct {
 func (l *fleetLoad) take() fleet.Load {
 	s, now := l.bulkhead.Stat(), time.Now()
 	load := fleet.Load{Running: s.Running, Waiting: s.Waiting}
-	load.Held, load.Holds = l.held()
+	if s.Mode == bulkhead.Enforce { // else the limit is not what it runs by
+		load.Held, load.Holds = l.held()
+	}
 	if done := s.Released - l.last.Released; done > 0 && !l.at.IsZero() {
 		held := (s.HeldTime - l.last.HeldTime) / time.Duration(done) //nolint:gosec // a count of reads
 		load.Unmet = fleet.Unmet(int(s.Refused-l.last.Refused), held, now.Sub(l.at))

@@ -11,42 +11,65 @@ import (
 // they stay apart for as long as they remember. So each tells the others what pressure lets
 // it run, and none keeps far above or below the middle of them.
 //
-// It is the middle and not the mean or the least, so that a name that lies moves nobody
-// while more members tell the truth. Of two it is the mean.
+// It is the middle and not the mean or the least, and of two in the middle the upper, so
+// that names that lie keep nobody down while as many members tell the truth.
 
-// even is where the middle of those is that want more than they may run.
+// longestStay is for how long a member's word that it does not climb keeps the others from
+// climbing: the longest that it holds by default. One that has not tried for longer is
+// mistaken, or lies.
+const longestStay = 64 * time.Second
+
+// even is what the members have that want more than that.
 type even struct {
-	middle float64 // 0: pressure holds none of them back
-	own    int     // what this member may run
-	holds  bool    // one of them does not climb
+	own    int  // what this member may run
+	middle int  // of all; 0: pressure holds none of them back
+	held   int  // the middle of those that it holds back
+	stays  bool // one of them does not climb
 }
 
 // evenOf is made of all members' messages and shares; self is not among the peers. Whoever
 // would be content with less than this member has does not count: it is no measure for it.
-func evenOf(self message, share int, peers []*peer, shares []int) even {
+func evenOf(now time.Time, self message, share int, peers []*peer, shares []int) even {
 	e := even{own: allowed(self, share)}
-	var list []int
-	var held bool
+	var all, held []int
 	count := func(m message, n int) {
-		list = append(list, n)
-		held = held || m.held > 0
-		e.holds = e.holds || m.holds
+		all = append(all, n)
+		if m.held > 0 {
+			held = append(held, n)
+		}
 	}
 	for i, p := range peers {
 		if n, wants := allowed(p.message, shares[i]), max(p.wish, p.running); wants > n && wants >= e.own {
 			count(p.message, n)
+			e.stays = e.stays || p.stays(now)
 		}
 	}
-	others := len(list)
+	others := len(all)
 	if self.wish > e.own {
 		count(self, e.own)
+		e.stays = e.stays || self.holds
 	}
-	if others == 0 || !held {
-		return even{own: e.own}
+	if others > 0 && len(held) > 0 {
+		e.middle, e.held = middle(all), middle(held)
 	}
-	slices.Sort(list)
-	e.middle = float64(list[(len(list)-1)/2]+list[len(list)/2]) / 2
 	return e
+}
+
+// stays is asked once an observation.
+func (p *peer) stays(now time.Time) bool {
+	if !p.holds {
+		p.stayed = time.Time{}
+		return false
+	}
+	if p.stayed.IsZero() {
+		p.stayed = now
+	}
+	return now.Sub(p.stayed) <= longestStay
+}
+
+func middle(list []int) int {
+	slices.Sort(list)
+	return list[len(list)/2]
 }
 
 // allowed is what a member may run.
@@ -64,14 +87,15 @@ func (e even) top(climbed int) int {
 	switch {
 	case e.middle == 0:
 		return math.MaxInt
-	case e.holds:
-		return int(e.middle + 0.5)
+	case e.stays:
+		return e.middle
 	}
-	return int(max(e.middle+1, 1.1*e.middle)) + climbed
+	return max(e.middle+1, e.middle*11/10) + climbed
 }
 
-// behind is true where the member may run less than the middle.
-func (e even) behind() bool { return float64(e.own) < e.middle }
+// behind is true where the member may run less than the middle of those that see the same
+// pressure.
+func (e even) behind() bool { return e.own < e.held }
 
 // Even returns how much the member may run so that it is not far above the others that
 // pressure holds back too, math.MaxInt where it holds none back; and whether it is behind

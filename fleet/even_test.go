@@ -23,24 +23,27 @@ func TestEven(t *testing.T) {
 		{"a tenth of much", 40, held(30, 99), []message{held(30, 99), held(30, 99)}, 33, false},
 		{"one of them holds", 8, held(4, 20), []message{holds(4, 20), held(4, 20)}, 4, false},
 		{"far above", 8, held(7, 20), []message{held(3, 20), held(3, 20), held(3, 20)}, 4, false},
-		{"above, of two", 8, held(7, 20), []message{held(3, 20)}, 6, false},
+		{"above, of two", 8, held(7, 20), []message{held(3, 20)}, 8, false},
+		{"below, of two", 8, held(3, 20), []message{held(7, 20)}, 8, true},
+		{"whom nothing holds says nothing of pressure", 8, held(3, 20), []message{{wish: 20}, {wish: 20}}, 9, false},
 		{"behind", 8, held(3, 20), []message{held(4, 20), held(4, 20)}, 5, true},
 		{"two and two, of whom one holds: those above stay, the others come", 8, held(4, 20), []message{holds(3, 20), held(3, 20), held(4, 20)}, 4, false},
 		{"two and two, below", 8, held(3, 20), []message{holds(3, 20), held(4, 20), held(4, 20)}, 4, true},
 		{"not held, its share is 8", 8, message{wish: 20}, []message{held(4, 20), held(4, 20), held(4, 20)}, 5, false},
-		{"the others are not, nor most", 8, held(4, 20), []message{{wish: 20}, {wish: 20}, {wish: 20}}, 9, true},
+		{"above most, of whom pressure holds one", 8, held(7, 20), []message{held(3, 20), {wish: 20}}, 8, false},
 		{"whose wish is met is no measure", 8, held(7, 20), []message{held(3, 3), held(2, 2)}, math.MaxInt, false},
 		{"nor is one that wants less", 8, held(7, 20), []message{held(3, 6), held(2, 6)}, math.MaxInt, false},
 		{"whoever wants no more itself is bound too", 8, held(7, 7), []message{held(3, 20), held(3, 20)}, 4, false},
 		{"more than the share is not had", 8, held(30, 40), []message{held(30, 40)}, 9, false},
 		{"a liar that says it has next to nothing", 8, held(8, 20), []message{held(8, 20), held(8, 20), holds(1, 1000)}, 8, false},
 		{"a liar that says it has a lot", 8, holds(3, 20), []message{held(3, 20), held(3, 20), held(1000, 1000)}, 3, false},
+		{"half are liars", 8, held(7, 20), []message{held(7, 20), holds(1, 1000), held(1, 1000)}, 7, false},
 	} {
 		peers, shares := make([]*peer, len(c.others)), make([]int, len(c.others))
 		for i, m := range c.others {
 			peers[i], shares[i] = &peer{message: m}, c.share
 		}
-		e := evenOf(c.self, c.share, peers, shares)
+		e := evenOf(time.Unix(1000, 0), c.self, c.share, peers, shares)
 		if top, behind := e.top(0), e.behind(); top != c.top || behind != c.behind {
 			t.Errorf("%s: top %d, behind %v, want %d and %v", c.name, top, behind, c.top, c.behind)
 		}
@@ -66,6 +69,23 @@ func TestEvenGrowsOld(t *testing.T) {
 	}{{0, 5}, {260 * time.Millisecond, 6}, {510 * time.Millisecond, 7}, {time.Second, math.MaxInt}} {
 		if top, behind := m.Even(now.Add(c.after)); top != c.top || behind {
 			t.Errorf("after %v: %d, behind %v, want %d", c.after, top, behind, c.top)
+		}
+	}
+}
+
+// TestStaysNotForGood: who says for longer than a hold lasts that it does not climb keeps
+// nobody from it.
+func TestStaysNotForGood(t *testing.T) {
+	p := &peer{message: message{held: 3, wish: 20, holds: true}}
+	begun := time.Unix(1000, 0)
+	for _, c := range []struct {
+		after time.Duration
+		holds bool
+		top   int
+	}{{0, true, 3}, {time.Minute, true, 3}, {65 * time.Second, true, 4}, {time.Hour, true, 4}, {2 * time.Hour, false, 4}, {2*time.Hour + time.Second, true, 3}} {
+		p.holds = c.holds
+		if top := evenOf(begun.Add(c.after), message{held: 3, wish: 20}, 8, []*peer{p}, []int{8}).top(0); top != c.top {
+			t.Errorf("after %v: %d, want %d", c.after, top, c.top)
 		}
 	}
 }

@@ -148,7 +148,7 @@ func (m *Member) observe(now time.Time, view View) (bouncer, back bool) {
 	if !m.options.Strict && m.size <= m.options.Limit {
 		m.roof = max(m.granted, m.sent.running+rest.helping(m.sent.hungry, m.sent.wish, plan.shares[self]-m.sent.running))
 	}
-	m.even = evenOf(m.sent, plan.shares[self], peers, others)
+	m.even = evenOf(now, m.sent, plan.shares[self], peers, others)
 	m.said = m.sent
 	return bouncer, back
 }

@@ -11,6 +11,7 @@ type peer struct {
 	message
 	moved  time.Time // when its heartbeat was last seen to move
 	greedy time.Time // since when it has claimed more than its share; zero: it does not
+	stayed time.Time // since when it has not climbed, by its word; zero: it does
 	seen   uint64    // the observation that last held its name
 }
 
