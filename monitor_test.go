@@ -2,7 +2,11 @@ package pgyield_test
 
 import (
 	"context"
+	"net"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +15,7 @@ import (
 	"github.com/pgyield/pgyield"
 	"github.com/pgyield/pgyield/adaptive"
 	"github.com/pgyield/pgyield/internal/pgfake"
+	"github.com/pgyield/pgyield/pressure"
 )
 
 const monitorApp = "pgyield monitor"
@@ -148,4 +153,103 @@ func TestLimitFollowsOwnWrites(t *testing.T) {
 			f.Error("OnDecision was never called")
 		}
 	})
+}
+
+// A poll that hangs, or a server that accepts and never answers, is asked again within a
+// timeout and a period, however long it lasts, by one poll at a time; queries do not wait
+// for it, and the limit stays.
+func TestMonitorOutlastsASilentServer(t *testing.T) {
+	const timeout, pollPeriod = pressure.DefaultTimeout, pressure.DefaultPeriod
+	for name, silence := range map[string]func(f *fixture, polls *atomic.Bool){
+		"polls hang": func(_ *fixture, polls *atomic.Bool) { polls.Store(true) },
+		"nothing answers": func(f *fixture, _ *atomic.Bool) {
+			for _, s := range f.fake.Sessions() {
+				if s.Params["application_name"] == monitorApp {
+					f.fake.Kill(s.PID)
+				}
+			}
+			f.fake.HangStartup()
+		},
+	} {
+		var hang atomic.Bool
+		var inFlight atomic.Int32
+		var mu sync.Mutex
+		var attempts []time.Time // of the monitor, while the server is silent
+		attempt := func() {
+			mu.Lock()
+			defer mu.Unlock()
+			attempts = append(attempts, time.Now())
+		}
+		s := setup{params: []string{"pool_max_conns=4", "pool_min_conns=2"}}
+		s.options.MonitorConfig = &pgx.ConnConfig{}
+		s.configure = func(c *pgyield.Config) {
+			*s.options.MonitorConfig = *c.ConnConfig.Copy()
+			dial := c.ConnConfig.DialFunc
+			s.options.MonitorConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				attempt()
+				return dial(ctx, network, addr)
+			}
+		}
+		s.handler = func(ctx context.Context, q pgfake.Query) pgfake.Result {
+			switch {
+			case q.App != monitorApp || !strings.Contains(q.SQL, "in_recovery"):
+				return pgfake.Default(ctx, q)
+			case !hang.Load():
+				return pgfake.Rows([]pgfake.Column{{Name: "server_ts"}}, []any{"1000000"})
+			}
+			attempt()
+			if inFlight.Add(1) > 1 {
+				t.Errorf("%s: two polls are in flight", name)
+			}
+			defer inFlight.Add(-1)
+			return pgfake.Hang(ctx)
+		}
+		s.run(t, func(f *fixture) {
+			time.Sleep(3 * time.Second)
+			before := f.ReadStat()
+			if before.Polls().Connects != 1 {
+				f.Fatalf("%s: %d connects before", name, before.Polls().Connects)
+			}
+			began := time.Now()
+			mu.Lock()
+			attempts = nil
+			mu.Unlock()
+			silence(f, &hang)
+			for range 60 {
+				if d := took(func() {
+					_, read := f.Exec(f.ctx, read)
+					_, write := f.Exec(f.ctx, "insert into t values (1)")
+					if read != nil || write != nil {
+						f.Errorf("%s: a read: %v; a write: %v", name, read, write)
+					}
+				}); d > 10*time.Millisecond {
+					f.Errorf("%s: a read and a write took %v", name, d)
+				}
+				time.Sleep(time.Second)
+			}
+			mu.Lock()
+			last, n := began, len(attempts)
+			for _, at := range attempts {
+				if d := at.Sub(last); d > timeout+pollPeriod {
+					f.Errorf("%s: no attempt from %v to %v", name, last.Sub(began), at.Sub(began))
+				}
+				last = at
+			}
+			mu.Unlock()
+			if n < 20 {
+				f.Errorf("%s: %d attempts in a minute", name, n)
+			}
+			after := f.ReadStat()
+			if after.Limit() != before.Limit() || after.Lowered() > 0 || after.Polls().PollsFailed == 0 {
+				f.Errorf("%s: limit %d, was %d; lowered %d times; %+v", name, after.Limit(), before.Limit(), after.Lowered(), after.Polls())
+			}
+			ok := after.Polls().PollsOK
+			hang.Store(false)
+			f.fake.Accept()
+			time.Sleep(timeout + pollPeriod)
+			if s := f.ReadStat().Polls(); s.LastError != nil || s.PollsOK == ok {
+				f.Errorf("%s: a timeout and a period after it went on: %+v", name, s)
+			}
+		})
+	}
 }

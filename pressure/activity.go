@@ -56,7 +56,7 @@ const (
 	// WriteStatement is the age of the oldest statement that has written and waits
 	// for no lock.
 	WriteStatement = "write_statement"
-	// LockWait is the mean time a write waits for locks.
+	// LockWait is the mean time a write waits for locks that are no relation's.
 	LockWait = "lock_wait"
 	// RelationLock is the age of the oldest wait for a lock on a relation. It never
 	// presses: a lower limit releases no lock. It keeps the limit from rising.

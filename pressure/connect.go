@@ -21,14 +21,14 @@ func (p *Poller) connect(ctx context.Context) error {
 		return nil
 	}
 	if p.conn != nil {
-		p.drop()
+		p.drop(nil)
 	}
 	if time.Now().Before(p.retryAt) || !p.reap(ctx) {
 		return ErrBackoff
 	}
 	conn, err := p.dial(ctx)
 	if err != nil {
-		p.drop()
+		p.drop(err)
 		return err
 	}
 	p.conn = conn
@@ -36,7 +36,7 @@ func (p *Poller) connect(ctx context.Context) error {
 		p.maintain = time.Time{} // due at each connect, unless it failed lately
 	}
 	p.query = queryKind{parts: allParts, names: p.options.Name != nil, mark: p.options.Mark != ""}
-	p.marked = false
+	p.marked, p.direct, p.prepared = false, false, ""
 	p.mu.Lock()
 	p.stat.Connects++
 	p.mu.Unlock()
@@ -90,20 +90,24 @@ func (p *Poller) reap(ctx context.Context) bool {
 func (p *Poller) describe(ctx context.Context) error {
 	p.query.version = reportedVersion(p.conn.PgConn().ParameterStatus("server_version"))
 	role := p.config.User
-	rows, err := p.conn.Query(ctx, "SELECT /* pgyield */ current_setting('server_version_num') AS server_version_num, current_user::text AS role_name",
-		pgx.QueryExecModeExec)
+	rows, err := p.conn.Query(ctx, "SELECT /* pgyield */ current_setting('server_version_num') AS server_version_num,"+
+		" current_user::text AS role_name, pg_backend_pid() = $1::int8 AS direct",
+		pgx.QueryExecModeExec, int64(p.conn.PgConn().PID()))
 	var r row
 	if err == nil {
 		r, err = scanRow(rows)
 	}
 	var refused *pgconn.PgError
 	if err != nil && (!errors.As(err, &refused) || p.conn.IsClosed()) {
-		p.drop()
+		p.drop(err)
 		return err
 	}
 	if v := r.reading("server_version_num"); v.Known {
 		p.query.version = int(v.Value)
 	}
+	// The process that answers is the one that greeted us; a bouncer greets with a number
+	// of its own.
+	p.direct = !p.shared && r["direct"] == "t"
 	if r["role_name"] != "" {
 		role = r["role_name"]
 	}

@@ -27,14 +27,14 @@ func (s *server) evaluate(a Activity, length time.Duration, kind func(since time
 	}
 
 	first := s.baseFor(length, xids)
-	if first == nil {
+	if first == nil || s.gapSince(first) {
 		return
 	}
 	rate := (last.NextXID.Value - first.NextXID.Value) / last.ServerTime.Sub(first.ServerTime).Seconds()
 	// The waits of sessions stand in for the sync time only where that is missing:
 	// they tell suffering from business less well.
 	s.perWrite(&s.wait, first, rate, !timed, a.reading(), kind, func(p *Sample) Reading { return p.WALWaiters })
-	s.perWrite(&s.lock, first, rate, true, a.reading() && a.Contended, kind, func(p *Sample) Reading { return p.LockWaiters })
+	s.perWrite(&s.lock, first, rate, true, a.reading() && a.Contended, kind, otherLockWaiters)
 
 	mean, ok := s.mean(first, func(p *Sample) Reading { return p.WriteStatementMillis })
 	if !ok || timed {
@@ -57,6 +57,27 @@ func (s *server) perWrite(l *level, first *stamped, rate float64, wanted, eligib
 	}
 	l.judge(mean/rate*float64(time.Second), first.local, eligible)
 	l.learn(kind(first.local))
+}
+
+// gapSince is true when polls failed after the sample first. Waits are divided by the
+// rate of writes, which is low where the server was down for a while, not slow; sync
+// times are divided by syncs, and hold.
+func (s *server) gapSince(first *stamped) bool {
+	for i := len(s.samples) - 1; i >= 0 && &s.samples[i] != first; i-- {
+		if s.samples[i].gap {
+			return true
+		}
+	}
+	return false
+}
+
+// otherLockWaiters are those who wait for a lock that is no relation's. A queue for a
+// relation stands behind DDL, and is [RelationLock]'s: fewer reads would not shorten it.
+func otherLockWaiters(p *Sample) Reading {
+	if !p.LockWaiters.Known || !p.RelationLockWaiters.Known {
+		return p.LockWaiters
+	}
+	return Read(max(0, p.LockWaiters.Value-p.RelationLockWaiters.Value))
 }
 
 // mean returns the mean of a reading over the samples after first.

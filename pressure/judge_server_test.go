@@ -137,6 +137,54 @@ func TestLockWaitOnlyBesideContendingReads(t *testing.T) {
 	}
 }
 
+// TestDDLQueueIsNoLockWait: those who wait for a relation are all that wait for a lock,
+// and that stops the climb. One who waits for a row beside them counts as before.
+func TestDDLQueueIsNoLockWait(t *testing.T) {
+	behind := func(rows float64) func(*Sample) {
+		return func(s *Sample) {
+			s.LockWaiters, s.RelationLockWaiters, s.RelationLockWaitMillis = Read(7+rows), Read(7), Read(5000)
+		}
+	}
+	b := newBench(t, 0, Options{})
+	b.seconds(10, noReads)
+	v, n := b.seconds(10, manyReads, behind(0))
+	if s, ok := v.Signal(LockWait); n > 0 || !v.Freeze || !ok || s.Value != 0 {
+		t.Errorf("seven sessions behind DDL: %d pressing, %+v", n, v)
+	}
+	v, _ = b.seconds(10, manyReads, behind(7))
+	if s, _ := v.Signal(LockWait); !v.Pressing || !v.Freeze || s.Value < 34*time.Millisecond || s.Value > 36*time.Millisecond {
+		t.Errorf("and seven behind rows: %+v", v)
+	}
+	// Where the relation's waiters are not known, all count: too much is seen rather than nothing.
+	b = newBench(t, 0, Options{})
+	b.seconds(10, noReads)
+	if v, _ := b.seconds(10, manyReads, func(s *Sample) { s.LockWaiters, s.RelationLockWaiters = Read(7), Reading{} }); !v.Pressing {
+		t.Errorf("seven sessions behind who knows what: %+v", v)
+	}
+}
+
+// TestOutageIsNoLockWait: writes that did not come while the server was down make no wait
+// per write long. It is shown by samples that differ from calm ones in nothing else.
+func TestOutageIsNoLockWait(t *testing.T) {
+	untimed := func(s *Sample) { s.WALSyncMillis = Reading{} }
+	some := func(s *Sample) { s.WALWaiters, s.LockWaiters = Read(0.2), Read(0.4) } // 1 and 2 ms a write
+	b := newBench(t, 0, Options{})
+	b.seconds(10, noReads, untimed, some)
+	if v, n := b.seconds(5, manyReads, untimed, some); n > 0 {
+		t.Fatalf("before the outage %d press: %+v", n, v)
+	}
+	for range 16 {
+		b.judge.Lost()
+		b.own(manyReads)
+	}
+	v, n := b.seconds(10, manyReads, untimed, some)
+	for _, name := range []string{WALWait, LockWait} {
+		if s, ok := v.Signal(name); n > 0 || !ok || s.Value > 3*time.Millisecond {
+			t.Errorf("after the outage: %d pressing, %+v", n, v)
+		}
+	}
+}
+
 func TestRelationLockFreezes(t *testing.T) {
 	b := newBench(t, 0, Options{})
 	b.seconds(10, noReads)

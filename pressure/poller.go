@@ -20,8 +20,8 @@ var ErrBackoff = errors.New("pgyield: the pressure monitor waits before it conne
 
 // Poller is the [Source] for Postgres, 13 and later. It holds one connection of its
 // own, made at the first poll and made again when lost, and runs one statement a
-// poll, without state of the session and without prepared statements, so that a
-// bouncer in transaction mode may stand between. At most one poll is in flight. All
+// poll, without state of the session, so that a bouncer in transaction mode may stand
+// between; the statement is prepared only where none does. At most one poll is in flight. All
 // methods are safe for concurrent use.
 type Poller struct {
 	config  *pgx.ConnConfig
@@ -34,7 +34,10 @@ type Poller struct {
 	turn      chan struct{}
 	conn      *pgx.Conn
 	query     queryKind
-	marked    bool // a poll has left our mark in conn's session
+	marked    bool   // a poll has left our mark in conn's session
+	direct    bool   // conn leads to one server process, so that the poll may be prepared
+	prepared  string // the text of the prepared poll; empty: none
+	shared    bool   // a prepared poll was forgotten once: none is prepared any more
 	retryAt   time.Time
 	backoff   time.Duration
 	maintain  time.Time // when Maintain is due
@@ -130,7 +133,7 @@ func (p *Poller) poll(ctx context.Context) (Sample, error) {
 		}
 	}
 	if err != nil {
-		p.drop()
+		p.drop(err)
 		return Sample{}, err
 	}
 	p.backoff = 0
@@ -141,7 +144,7 @@ func (p *Poller) poll(ctx context.Context) (Sample, error) {
 // ask runs the poll's statement.
 func (p *Poller) ask(ctx context.Context) (Sample, error) {
 	start := time.Now()
-	args := []any{pgx.QueryExecModeExec}
+	args := []any{pgx.QueryExecModeExec, pgx.QueryResultFormats{pgx.TextFormatCode}}
 	if p.query.names {
 		name := p.options.Name()
 		args = append(args, name[:min(len(name), maxName)], p.options.NamePrefix)
@@ -149,11 +152,7 @@ func (p *Poller) ask(ctx context.Context) (Sample, error) {
 	if p.query.mark {
 		args = append(args, p.options.Mark)
 	}
-	rows, err := p.conn.Query(ctx, p.query.build(), args...)
-	if err != nil {
-		return Sample{}, err
-	}
-	r, err := scanRow(rows)
+	r, err := p.run(ctx, args)
 	if err != nil {
 		return Sample{}, err
 	}
@@ -164,6 +163,23 @@ func (p *Poller) ask(ctx context.Context) (Sample, error) {
 	s.At, s.RoundTrip = time.Now(), time.Since(start)
 	s.Marked, p.marked = p.marked, p.query.mark
 	return s, nil
+}
+
+// run runs the statement and reads its row.
+func (p *Poller) run(ctx context.Context, args []any) (row, error) {
+	statement, err := p.prepare(ctx, p.query.build())
+	if err != nil {
+		return nil, err
+	}
+	rows, err := p.conn.Query(ctx, statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	r, err := scanRow(rows)
+	if forgotten(err) {
+		p.direct, p.shared = false, true
+	}
+	return r, err
 }
 
 // learn adapts the next poll to what this one saw.
@@ -178,9 +194,10 @@ func (p *Poller) learn(s Sample) {
 	}
 }
 
-// drop closes the connection in the background and sets when the next may be made:
-// at once the first time, later after ever longer waits.
-func (p *Poller) drop() {
+// drop closes the connection in the background and sets when the next may be made: at
+// once the first time, later after ever longer waits. An attempt that ran out of time
+// has waited already.
+func (p *Poller) drop(why error) {
 	if p.conn != nil {
 		conn := p.conn
 		p.conn = nil
@@ -198,9 +215,12 @@ func (p *Poller) drop() {
 		}
 		p.dying = append(p.dying, done)
 	}
-	if p.backoff == 0 {
+	p.retryAt = time.Time{}
+	switch {
+	case pgconn.Timeout(why) || errors.Is(why, context.DeadlineExceeded):
+		return
+	case p.backoff == 0:
 		p.backoff = p.options.BackoffMin
-		p.retryAt = time.Time{}
 		return
 	}
 	wait := time.Duration(float64(p.backoff) * (0.75 + 0.5*rand.Float64()))

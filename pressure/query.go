@@ -59,11 +59,7 @@ func (k queryKind) build() string {
 	if column, source := k.walStats(); column != "" {
 		add(partWALStats, column, source)
 	}
-	if k.names && k.parts&partSessions != 0 {
-		add(partSessions, "a.*", "(SELECT "+namesColumn+","+sessionsSQL+") a")
-	} else {
-		add(partSessions, "a.*", "(SELECT"+sessionsSQL+") a")
-	}
+	add(partSessions, "a.*", "("+k.sessions()+") a")
 	if k.locks {
 		add(partSessions, "l.*", "("+k.lockSQL()+") l")
 	}
@@ -103,27 +99,39 @@ func (k queryKind) walStats() (column, source string) {
 	}
 }
 
-// sessionsSQL counts what other sessions do. It reads the function below
+// sessions counts what other sessions do. It reads the function below
 // pg_stat_activity, which spares two joins. A session that the role may not see has
-// no backend_type: it must be counted, not dropped by a comparison with it.
-const sessionsSQL = `
- count(*) FILTER (WHERE backend_xid IS NOT NULL)::int AS write_xacts,
- count(*) FILTER (WHERE state='active' AND wait_event IN ('WALSync','WalSync','WALWrite','WalWrite'))::int AS wal_waiters,
- count(*) FILTER (WHERE state='active' AND wait_event='SyncRep')::int AS syncrep_waiters,
- count(*) FILTER (WHERE state='active' AND wait_event_type='Lock')::int AS lock_waiters,
- count(*) FILTER (WHERE state='active' AND wait_event_type='Lock' AND wait_event='relation')::int AS relation_lock_waiters,
- coalesce(max(extract(epoch FROM clock_timestamp()-query_start))
-  FILTER (WHERE state='active' AND wait_event_type='Lock')*1000,0)::float8 AS lock_wait_max_ms,
- coalesce(max(extract(epoch FROM clock_timestamp()-query_start))
-  FILTER (WHERE state='active' AND wait_event_type='Lock' AND wait_event='relation')*1000,0)::float8 AS relation_lock_wait_max_ms,
- coalesce(max(extract(epoch FROM clock_timestamp()-query_start))
-  FILTER (WHERE state='active' AND backend_xid IS NOT NULL AND wait_event_type IS DISTINCT FROM 'Lock')*1000,0)::float8 AS write_stmt_max_ms,
- count(*) FILTER (WHERE backend_type IS NULL AND datid IS NOT NULL)::int AS hidden
- FROM pg_stat_get_activity(NULL) WHERE pid<>pg_backend_pid()
- AND (backend_type IS NULL OR backend_type IN ('client backend','parallel worker'))`
+// no backend_type and no state: it must be counted, not dropped by a comparison with
+// them. Idle sessions, most of many, are left out before anything is counted; nothing
+// that is counted happens in one, but its name may be wanted.
+func (k queryKind) sessions() string {
+	columns, rows := sessionColumns, "state IS DISTINCT FROM 'idle'"
+	if k.names {
+		columns, rows = namesColumn+","+columns, "("+rows+" OR starts_with(application_name, $2::text))"
+	}
+	return "SELECT " + columns + " FROM pg_stat_get_activity(NULL) WHERE pid<>pg_backend_pid()" +
+		" AND (backend_type IS NULL OR backend_type IN ('client backend','parallel worker')) AND " + rows
+}
 
-// lockSQL counts waits in pg_locks, which every role sees. When a wait began is
-// known from 14 on.
+// sessionColumns are the counts. Only a statement that runs can wait for a lock or for
+// the WAL, so most need no look at the state. One that waits for a virtual transaction
+// is no write: it is DDL that lets old transactions end (CREATE INDEX CONCURRENTLY).
+const sessionColumns = `
+ count(backend_xid)::int AS write_xacts,
+ count(*) FILTER (WHERE wait_event IN ('WALSync','WalSync','WALWrite','WalWrite'))::int AS wal_waiters,
+ count(*) FILTER (WHERE wait_event='SyncRep')::int AS syncrep_waiters,
+ count(*) FILTER (WHERE wait_event_type='Lock' AND wait_event<>'virtualxid')::int AS lock_waiters,
+ count(*) FILTER (WHERE wait_event_type='Lock' AND wait_event='relation')::int AS relation_lock_waiters,
+ coalesce(extract(epoch FROM clock_timestamp()-min(query_start)
+  FILTER (WHERE wait_event_type='Lock' AND wait_event<>'virtualxid'))*1000,0)::float8 AS lock_wait_max_ms,
+ coalesce(extract(epoch FROM clock_timestamp()-min(query_start)
+  FILTER (WHERE wait_event_type='Lock' AND wait_event='relation'))*1000,0)::float8 AS relation_lock_wait_max_ms,
+ coalesce(extract(epoch FROM clock_timestamp()-min(query_start)
+  FILTER (WHERE state='active' AND backend_xid IS NOT NULL AND wait_event_type IS DISTINCT FROM 'Lock'))*1000,0)::float8 AS write_stmt_max_ms,
+ count(*) FILTER (WHERE backend_type IS NULL AND datid IS NOT NULL)::int AS hidden`
+
+// lockSQL counts the same waits in pg_locks, which every role sees. When a wait began
+// is known from 14 on.
 func (k queryKind) lockSQL() string {
 	age := "NULL::float8"
 	relationAge := age
@@ -135,14 +143,14 @@ func (k queryKind) lockSQL() string {
 	return "SELECT count(*)::int AS pg_locks_waiters," +
 		" count(*) FILTER (WHERE locktype='relation')::int AS pg_locks_relation_waiters, " +
 		age + " AS pg_locks_wait_max_ms, " + relationAge + " AS pg_locks_relation_wait_max_ms" +
-		" FROM pg_locks WHERE NOT granted"
+		" FROM pg_locks WHERE NOT granted AND locktype<>'virtualxid'"
 }
 
 // namesColumn reads the names of other sessions that begin with $2, at most so many that a
 // crowd of them cannot make the answer large. It goes with the counts of sessions where
 // those are read: to look at all sessions once more is half of what a poll costs.
 const namesColumn = `array_to_string((array_agg(application_name)
- FILTER (WHERE left(application_name, length($2::text)) = $2::text))[1:2000], E'\n') AS names`
+ FILTER (WHERE starts_with(application_name, $2::text)))[1:2000], E'\n') AS names`
 
 // markSQL reads the mark that was left in the session. OFFSET keeps it a query of its own,
 // whose row is there before the new mark is set.

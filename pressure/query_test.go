@@ -15,10 +15,10 @@ func TestPollText(t *testing.T) {
 		{queryKind{version: 140000, parts: allParts}, []string{"pg_stat_wal w", "track_wal_io_timing"}, []string{"pg_stat_io"}},
 		{queryKind{version: 179999, parts: allParts}, []string{"pg_stat_wal w"}, []string{"pg_stat_io"}},
 		{queryKind{version: 180000, parts: allParts}, []string{"pg_stat_io WHERE object='wal' AND context='normal'"}, []string{"pg_stat_wal"}},
-		{queryKind{version: 130000, parts: allParts, locks: true}, []string{"FROM pg_locks"}, []string{"waitstart"}},
+		{queryKind{version: 130000, parts: allParts, locks: true}, []string{"FROM pg_locks WHERE NOT granted AND locktype<>'virtualxid'"}, []string{"waitstart"}},
 		{queryKind{version: 150000, parts: allParts, locks: true}, []string{"min(waitstart)"}, nil},
 		{queryKind{version: 150000, parts: allParts &^ partWALStats}, []string{"next_xid"}, []string{"pg_stat_wal"}},
-		{queryKind{version: 150000, parts: allParts, names: true}, []string{"set_config('application_name', $1::text, false)", "$2"}, []string{"$3", "pgyield.member", "n.names"}},
+		{queryKind{version: 150000, parts: allParts, names: true}, []string{"set_config('application_name', $1::text, false)", "starts_with(application_name, $2::text)))[1:"}, []string{"$3", "pgyield.member", "n.names"}},
 		{queryKind{version: 150000, parts: allParts &^ partSessions, names: true}, []string{"n.names", ") n", "$2"}, []string{"lock_waiters"}},
 		{queryKind{version: 150000, parts: allParts, names: true, mark: true}, []string{"set_config('pgyield.member', $3::text, false)", "current_setting('pgyield.member', true) AS mark OFFSET 0"}, nil},
 	} {

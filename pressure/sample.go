@@ -51,15 +51,16 @@ type Sample struct {
 	WALSyncMillis Reading
 
 	// Numbers of sessions at the moment of the poll: with a transaction that has
-	// written; waiting for the WAL; for a synchronous standby; for any lock; for
-	// a lock on a relation.
+	// written; waiting for the WAL; for a synchronous standby; for a lock, a relation's
+	// included (one on a virtual transaction is not: only DDL waits for that); for a
+	// lock on a relation.
 	WriteTransactions   Reading
 	WALWaiters          Reading
 	SyncRepWaiters      Reading
 	LockWaiters         Reading
 	RelationLockWaiters Reading
-	// The oldest statement, in milliseconds, that waits for any lock; that waits
-	// for a relation's lock; that has written and waits for no lock.
+	// The oldest statement, in milliseconds, that waits for a lock; that waits for a
+	// relation's lock; that has written and waits for no lock.
 	LockWaitMillis         Reading
 	RelationLockWaitMillis Reading
 	WriteStatementMillis   Reading

@@ -21,6 +21,7 @@ const (
 type stamped struct {
 	Sample
 	local time.Time
+	gap   bool // polls before it failed: what happened meanwhile was not seen
 }
 
 // server judges by samples.
@@ -59,6 +60,7 @@ func (s *server) add(now time.Time, sample Sample) (replaced bool) {
 	if sample.ServerTime.IsZero() {
 		sample.ServerTime = now
 	}
+	gap := s.lost
 	s.seen, s.lost = true, false
 	if last := s.last(); last != nil {
 		replaced = anotherServer(last.Sample, sample)
@@ -69,7 +71,7 @@ func (s *server) add(now time.Time, sample Sample) (replaced bool) {
 	if len(s.samples) == 0 {
 		s.evaluated = sample.ServerTime
 	}
-	s.samples = append(s.samples, stamped{sample, now})
+	s.samples = append(s.samples, stamped{sample, now, gap})
 	s.trim()
 	s.relate()
 	return replaced
