@@ -31,9 +31,18 @@ func (o *oneAtATime) Sample(ctx context.Context) (pressure.Sample, error) {
 // TestPressurePausedServer stops all of a server's processes under a limit that follows
 // it: it accepts connections and answers nothing.
 func TestPressurePausedServer(t *testing.T) {
+	for _, version := range postgresVersions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel() // each on a server of its own, and nothing is measured
+			pausedServer(t, version)
+		})
+	}
+}
+
+func pausedServer(t *testing.T, version string) {
 	const start, lowered, staleAfter = 8, 2, 8
 	const period, timeout = 100 * time.Millisecond, 500 * time.Millisecond
-	server := versionServer(t, "17")
+	server := versionServer(t, version)
 	box := containerOf(t, server.DSN())
 	poller, _ := newTestPoller(t, server.DSN(), pressure.Options{Timeout: timeout})
 	source := &oneAtATime{source: poller}

@@ -74,10 +74,10 @@ func (s *server) gapSince(first *stamped) bool {
 // otherLockWaiters are those who wait for a lock that is no relation's. A queue for a
 // relation stands behind DDL, and is [RelationLock]'s: fewer reads would not shorten it.
 func otherLockWaiters(p *Sample) Reading {
-	if !p.LockWaiters.Known || !p.RelationLockWaiters.Known {
-		return p.LockWaiters
+	if !p.LockWaiters.Known {
+		return Reading{}
 	}
-	return Read(max(0, p.LockWaiters.Value-p.RelationLockWaiters.Value))
+	return Read(max(0, p.LockWaiters.Value-p.RelationLockWaiters.Value)) // absent: none
 }
 
 // mean returns the mean of a reading over the samples after first.

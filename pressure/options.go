@@ -22,7 +22,8 @@ type Options struct {
 	Timeout time.Duration
 	// BackoffMin and BackoffMax bound the wait before another connect after failed
 	// ones; it doubles with each and is jittered. Default 250 ms and 15 s; 1 ms to
-	// 10 min. The first attempt after a lost connection does not wait.
+	// 10 min. The first attempt after a lost connection does not wait, nor does one after
+	// an attempt that ran out of time.
 	BackoffMin, BackoffMax time.Duration
 
 	// BeforeConnect, when set, is called before each connect with a copy of the
