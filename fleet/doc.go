@@ -4,8 +4,10 @@
 // another. A [Member] instead follows the load. It tells the others of itself, and hears
 // of them, through the names of sessions that the server shows to everybody
 // (application_name): no leader, no table, no other service. A name carries the fleet, the
-// member, a heartbeat and four numbers ([Member.Name]); [Member.Observe] takes the names
+// member, a heartbeat and a few numbers ([Member.Name]); [Member.Observe] takes the names
 // that others set, and [Member.Ceiling] says how high the member's own limit may be now.
+// [Member.Even] says it for a member that write pressure holds back, beside others that it
+// holds back too.
 //
 // # Share, grant and slack
 //
