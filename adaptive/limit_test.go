@@ -256,10 +256,10 @@ func TestLoopOutlastsAHangingPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, src := newFixed(16, Bounds{1, 16, 16}), &server{hang: true}
 		var slow atomic.Bool
-		program := paced{}
+		program := &paced{}
 		activity := func() pressure.Activity {
 			if slow.Load() {
-				program.took = 20 * time.Millisecond
+				program.took.Store(int64(20 * time.Millisecond))
 			}
 			return program.activity()
 		}
@@ -309,14 +309,14 @@ func TestLoopOutlastsAHangingPoll(t *testing.T) {
 
 // paced is what a program does whose writes take 1 ms, or so long beside reads.
 type paced struct {
-	took   time.Duration // 0: 1 ms, and no reads
+	took   atomic.Int64 // nanoseconds; 0: 1 ms, and no reads
 	writes pressure.Writes
 }
 
 func (p *paced) activity() pressure.Activity {
 	a, took := pressure.Activity{}, time.Millisecond
-	if p.took > 0 {
-		took, a.Running, a.Waiting = p.took, 16, 1
+	if d := time.Duration(p.took.Load()); d > 0 {
+		took, a.Running, a.Waiting = d, 16, 1
 	}
 	for range 50 {
 		p.writes.Observe(took)
@@ -329,7 +329,7 @@ func (p *paced) activity() pressure.Activity {
 // while writes suffer. That is one period more, and counts as one in a row.
 func TestMissedTicksAreOnePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, program := newFixed(16, Bounds{1, 16, 16}), paced{}
+		f, program := newFixed(16, Bounds{1, 16, 16}), &paced{}
 		var pressing []Decision
 		l, err := New(f, nil, Options{Periods: 4, Activity: program.activity, OnDecision: func(d Decision) {
 			if d.Pressing {
@@ -344,12 +344,12 @@ func TestMissedTicksAreOnePeriod(t *testing.T) {
 		}
 		f.set(false)
 		l.Start()
-		defer l.Stop()
 		time.Sleep(5 * time.Second)
 		f.set(true)
-		program.took = 1900 * time.Microsecond // over the threshold, and not so far that one period is enough
+		program.took.Store(int64(1900 * time.Microsecond)) // over the threshold, and not so far that one period is enough
 		before := f.periods()
 		time.Sleep(6500 * time.Millisecond)
+		l.Stop()
 		// Two, five seconds, the tick that stood by meanwhile, and one each quarter.
 		if n := f.periods() - before; n < 6 || n > 9 {
 			t.Errorf("%d periods in 6.5 s, of which 5 were missed", n)
@@ -368,7 +368,7 @@ func TestMissedTicksAreOnePeriod(t *testing.T) {
 // TestTwoSignalsMakeOneCut: own writes and the server both press, in the same periods.
 func TestTwoSignalsMakeOneCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, src, program := newFixed(16, Bounds{1, 16, 16}), &server{sync: 200 * time.Microsecond}, paced{}
+		f, src, program := newFixed(16, Bounds{1, 16, 16}), &server{sync: 200 * time.Microsecond}, &paced{}
 		l, err := New(f, src, Options{Activity: program.activity})
 		if err != nil {
 			t.Fatal(err)
@@ -381,7 +381,7 @@ func TestTwoSignalsMakeOneCut(t *testing.T) {
 		for range 40 {
 			evaluate()
 		}
-		program.took = 1900 * time.Microsecond
+		program.took.Store(int64(1900 * time.Microsecond))
 		src.set(func() { src.sync = time.Millisecond })
 		both, cuts := 0, 0
 		for range 60 {

@@ -222,13 +222,22 @@ func TestTrialAtTheFloor(t *testing.T) {
 	p := begin()
 	begun := p.now
 	p.until(reasonUnhelpful, always(ms{own: 3}))
+	if e := p.s.blame.of(own).excess; e != 2e6 {
+		t.Errorf("without the reads writes took %v longer", time.Duration(e))
+	}
 	if d := p.now.Sub(begun); d > 2*time.Second || p.s.climb.to != 16 || p.limit != 3 {
 		t.Errorf("no worse: after %v, limit %d, climb %+v", d, p.limit, p.s.climb)
 	}
 
 	p = begin()
+	p.until(reasonUnhelpful, always(ms{own: 2.5}))
+	if e := p.s.blame.of(own).excess; e != 1.5e6 {
+		t.Errorf("the lower of both is %v", time.Duration(e))
+	}
+
+	p = begin()
 	p.until(reasonMatter, always(ms{own: 5}))
-	if p.limit != 1 || p.s.hold.level != 2 || p.s.innocent {
+	if p.limit != 1 || p.s.hold.level != 2 || p.s.innocent || p.s.raised {
 		t.Errorf("worse: limit %d, hold at %d", p.limit, p.s.hold.level)
 	}
 	begun = p.now
@@ -271,6 +280,9 @@ func TestClimbsBack(t *testing.T) {
 	for p.limit < 16 {
 		path = append(path, p.limit)
 		p.period(ms{own: 3})
+	}
+	if !p.s.raised {
+		t.Error("a climb is no rise")
 	}
 	if !slices.Equal(path, []int{2, 3, 4, 8}) {
 		t.Errorf("it climbs by %v", path)
@@ -321,6 +333,47 @@ func TestClimbsBack(t *testing.T) {
 	}
 	if p.period(ms{own: 3}); p.limit != 3 {
 		t.Errorf("after one that is not it stays at %d", p.limit)
+	}
+	p.change = func(v *pressure.Verdict) { v.Fresh, v.Signals[0].Fresh = false, false }
+	if p.live(time.Second, always(ms{own: 3})); p.limit != 3 {
+		t.Errorf("a step without a judgement, to %d", p.limit)
+	}
+}
+
+// TestInARow: a calm period between two that press starts the count over.
+func TestInARow(t *testing.T) {
+	const own = pressure.OwnWrites
+	p := newScript(t)
+	for range 20 {
+		p.period(ms{own: 3})
+		if p.period(ms{own: 1}); p.limit != 16 {
+			t.Fatalf("limit %d", p.limit)
+		}
+	}
+	// So does one without contention.
+	for range 20 {
+		p.idle = false
+		p.period(ms{own: 3})
+		p.idle = true
+		if p.period(ms{own: 3}); p.limit != 16 {
+			t.Fatalf("limit %d", p.limit)
+		}
+	}
+}
+
+// TestDemandThatIsGone forgets all that levels were found to do.
+func TestDemandThatIsGone(t *testing.T) {
+	const own = pressure.OwnWrites
+	p := newScript(t)
+	p.s.hold = hold{level: 4, length: DefaultHold, until: p.now.Add(time.Hour)}
+	p.s.series, p.s.climb, p.s.trial = series{signal: own, from: 16}, climb{to: 16, revoked: true}, trial{length: time.Minute}
+	p.change = func(v *pressure.Verdict) { v.Known = false }
+	p.live(DefaultStaleAfter*DefaultPeriod, always(ms{}))
+	if p.s.hold.level != 4 {
+		t.Error("the hold is forgotten too early")
+	}
+	if p.period(ms{}); p.s.hold != (hold{}) || p.s.series != (series{}) || p.s.climb != (climb{}) || p.s.trial != (trial{}) {
+		t.Errorf("after long without a word: %+v", p.s)
 	}
 }
 

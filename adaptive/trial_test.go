@@ -137,6 +137,7 @@ func TestDipParts(t *testing.T) {
 	if d.learning() {
 		t.Error("the zero dip learns")
 	}
+	d.length, d.again = short, at(-1) // it has been tried before
 	d.begin(at(0), 16)
 	if !d.active || d.from != 16 || over(&d, 1, 16, true) || over(&d, 7.9, 2, true) || !d.drained.IsZero() || d.learning() {
 		t.Errorf("while reads run: %+v", d)

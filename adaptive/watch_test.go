@@ -26,6 +26,7 @@ type watcher struct {
 	atLow, atHigh time.Time
 
 	counted  Counts
+	floored  time.Time      // since when it is at its floor
 	said     map[string]int // the log's lines
 	sum      int            // of the limits
 	periods  int
@@ -91,8 +92,13 @@ func (w *watcher) see(d Decision) {
 	if m.limit != d.To || m.sets > 1 || m.sets > 0 && d.To == d.From {
 		w.t.Fatalf("the limit is %d after %d changes, from %d to %d: %s", m.limit, m.sets, d.From, d.To, d.Reason)
 	}
-	if floored := d.To <= b.low() && d.To < b.Start; d.AtFloor > 0 && !floored || floored && w.last.AtFloor > 0 && d.AtFloor <= w.last.AtFloor {
-		w.t.Fatalf("at limit %d it has been at its floor for %v, after %v", d.To, d.AtFloor, w.last.AtFloor)
+	if d.To > b.low() || d.To >= b.Start {
+		w.floored = time.Time{}
+	} else if w.floored.IsZero() {
+		w.floored = d.At
+	}
+	if want := d.At.Sub(w.floored); w.floored.IsZero() && d.AtFloor != 0 || !w.floored.IsZero() && d.AtFloor != want {
+		w.t.Fatalf("at limit %d it has been at its floor for %v, since %v", d.To, d.AtFloor, w.floored)
 	}
 	w.recovers(d, from, s)
 	w.learns(d)
