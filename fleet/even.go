@@ -39,9 +39,10 @@ func evenOf(now time.Time, self message, share int, peers []*peer, shares []int)
 		}
 	}
 	for i, p := range peers {
+		stays := p.stays(now) // asked of each: of all that lie, the time runs out at once
 		if n, wants := allowed(p.message, shares[i]), max(p.wish, p.running); wants > n && wants >= e.own {
 			count(p.message, n)
-			e.stays = e.stays || p.stays(now)
+			e.stays = e.stays || stays
 		}
 	}
 	others := len(all)

@@ -73,6 +73,37 @@ func TestEvenGrowsOld(t *testing.T) {
 	}
 }
 
+// TestLiarsStayTogether: of several that say so, none waits for another to be found out.
+func TestLiarsStayTogether(t *testing.T) {
+	var peers []*peer
+	for range 3 {
+		peers = append(peers, &peer{message: message{held: 3, wish: 20, holds: true}})
+	}
+	begun := time.Unix(1000, 0)
+	for s := range 70 {
+		want := 3
+		if s > 64 {
+			want = 4
+		}
+		e := evenOf(begun.Add(time.Duration(s)*time.Second), message{held: 3, wish: 20}, 8, peers, []int{8, 8, 8})
+		if top := e.top(0); top != want {
+			t.Fatalf("after %d s: %d, want %d", s, top, want)
+		}
+	}
+	// The time is that of one stay, also where it was of no matter meanwhile.
+	p := &peer{message: message{held: 3, wish: 20, holds: true}}
+	look := func(after time.Duration) int {
+		return evenOf(begun.Add(after), message{held: 3, wish: 20}, 8, []*peer{p}, []int{8}).top(0)
+	}
+	look(0)
+	p.holds, p.wish = false, 0
+	look(time.Minute)
+	p.holds, p.wish = true, 20
+	if top := look(2 * time.Minute); top != 3 {
+		t.Errorf("who has climbed meanwhile is not believed: %d", top)
+	}
+}
+
 // TestStaysNotForGood: who says for longer than a hold lasts that it does not climb keeps
 // nobody from it.
 func TestStaysNotForGood(t *testing.T) {
