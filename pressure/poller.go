@@ -37,7 +37,7 @@ type Poller struct {
 	marked    bool   // a poll has left our mark in conn's session
 	direct    bool   // conn leads to one server process, so that the poll may be prepared
 	prepared  string // the text of the prepared poll; empty: none
-	shared    bool   // a prepared poll was forgotten once: none is prepared any more
+	shared    bool   // a prepared poll was once forgotten, or another client's: none is prepared any more
 	retryAt   time.Time
 	backoff   time.Duration
 	maintain  time.Time // when Maintain is due
@@ -125,7 +125,7 @@ func (p *Poller) poll(ctx context.Context) (Sample, error) {
 	sample, err := p.ask(timed)
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) && !p.conn.IsClosed() {
-		if !lasting(answer) {
+		if !lasting(answer) || shared(answer) {
 			return Sample{}, err // it may pass, and the connection is sound
 		}
 		if p.degrade(timed) {
@@ -167,6 +167,14 @@ func (p *Poller) ask(ctx context.Context) (Sample, error) {
 
 // run runs the statement and reads its row.
 func (p *Poller) run(ctx context.Context, args []any) (row, error) {
+	r, err := p.runPrepared(ctx, args)
+	if shared(err) {
+		p.direct, p.shared = false, true
+	}
+	return r, err
+}
+
+func (p *Poller) runPrepared(ctx context.Context, args []any) (row, error) {
 	statement, err := p.prepare(ctx, p.query.build())
 	if err != nil {
 		return nil, err
@@ -175,11 +183,7 @@ func (p *Poller) run(ctx context.Context, args []any) (row, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := scanRow(rows)
-	if forgotten(err) {
-		p.direct, p.shared = false, true
-	}
-	return r, err
+	return scanRow(rows)
 }
 
 // learn adapts the next poll to what this one saw.

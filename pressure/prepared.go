@@ -32,9 +32,10 @@ func (p *Poller) prepare(ctx context.Context, sql string) (statement string, err
 	return pollName, nil
 }
 
-// forgotten is true when the server does not know the prepared statement any more:
-// something between us discards sessions.
-func forgotten(err error) bool {
+// shared is true when the server does not know the prepared statement any more, or knows
+// one that another client has left: something between us passes sessions on.
+func shared(err error) bool {
 	var answer *pgconn.PgError
-	return errors.As(err, &answer) && answer.Code == "26000" // invalid_sql_statement_name
+	return errors.As(err, &answer) &&
+		(answer.Code == "26000" || answer.Code == "42P05") // invalid_sql_statement_name, duplicate_prepared_statement
 }

@@ -48,15 +48,21 @@ func TestPollIsPreparedOnlyWhereNothingStandsBetween(t *testing.T) {
 	}
 }
 
-// TestForgottenPollIsNotPreparedAgain: something on the way discards sessions, which
-// costs one sample and no connection.
+// TestForgottenPollIsNotPreparedAgain: something on the way discards sessions, or passes
+// them on as they are, which costs one sample and no connection.
 func TestForgottenPollIsNotPreparedAgain(t *testing.T) {
+	for _, code := range []string{"26000", "42P05"} {
+		t.Run(code, func(t *testing.T) { forgottenPoll(t, code) })
+	}
+}
+
+func forgottenPoll(t *testing.T, code string) {
 	withProcess(t, false, func(m *monitored, p *Poller, fail func(string)) {
 		_, _ = p.Sample(context.Background())
 		if p.prepared == "" {
 			t.Fatal("nothing is prepared that could be forgotten")
 		}
-		fail("26000")
+		fail(code)
 		if _, err := p.Sample(context.Background()); err == nil {
 			t.Error("a forgotten statement gave a sample")
 		}
