@@ -114,8 +114,8 @@ func (r rule) next(s state, in input) (state, outcome) {
 		s.blame.revoke(in.now)
 		s.innocent = false
 	}
-	if lead, accused := r.accused(&s, in); accused {
-		return s, r.press(&s, in, lead)
+	if open := r.accused(&s, in); open.Pressing {
+		return s, r.press(&s, in, open)
 	}
 	return s, r.calm(&s, in)
 }
@@ -225,25 +225,25 @@ func (r rule) try(s *state, in input) outcome {
 	return outcome{max(in.bounds.low(), in.limit-1), reasonMatter}
 }
 
-// accused returns the signal that presses and that reads were not acquitted of: own
-// writes where they are among them, as they tell soonest whether a cut helped, else the
-// one furthest over its threshold. To try one again that reads were acquitted of would
-// tell nothing of the one that they were not.
-func (r rule) accused(s *state, in input) (lead pressure.Signal, accused bool) {
+// accused returns what the pressing signals say that reads were not acquitted of. The
+// others are no evidence: they make nothing fresh, and are no reason for a cut.
+func (r rule) accused(s *state, in input) (open pressure.Verdict) {
 	if !in.verdict.Pressing {
-		return lead, false
+		return open
 	}
-	var open pressure.Verdict
 	for _, sig := range in.verdict.Signals {
 		// Each is asked, because each counts how long it has been worse.
 		if sig.Pressing && !s.blame.of(sig.Name).holds(in.now, sig) {
 			open.Signals = append(open.Signals, sig)
+			open.Fresh = open.Fresh || sig.Fresh && in.verdict.Fresh
 		}
 	}
-	if sig, ok := open.Signal(pressure.OwnWrites); ok {
-		return sig, true
+	if lead, ok := open.Leading(); ok {
+		open.Pressing, open.Reason = true, lead.Reason()
 	}
-	return open.Leading()
+	_, own := open.Signal(pressure.OwnWrites)
+	open.Strong = own && in.verdict.Strong // nothing else is ever strong evidence
+	return open
 }
 
 // worsens is true when a signal that reads were acquitted of stands clearly higher
@@ -257,9 +257,14 @@ func (s *state) worsens(v pressure.Verdict) bool {
 	return false
 }
 
-// press is a period in which writes suffered, as that signal says.
-func (r rule) press(s *state, in input, lead pressure.Signal) outcome {
-	v := in.verdict
+// press is a period in which writes suffered, as those signals say.
+func (r rule) press(s *state, in input, v pressure.Verdict) outcome {
+	// Own writes tell soonest whether a cut helped. To try a signal again that reads were
+	// acquitted of would tell nothing of the one that they were not.
+	lead, own := v.Signal(pressure.OwnWrites)
+	if !own {
+		lead, _ = v.Leading()
+	}
 	s.hold.since, s.hold.seen = in.now, 0 // a probe that presses has not outlasted anything
 	if !in.contended {
 		s.count = 0
@@ -268,10 +273,8 @@ func (r rule) press(s *state, in input, lead pressure.Signal) outcome {
 	if !v.Fresh {
 		return outcome{in.limit, reasonAwaits}
 	}
-	// Only own writes are ever strong evidence.
-	strong := v.Strong && lead.Name == pressure.OwnWrites
 	periods := r.periods
-	if strong {
+	if v.Strong {
 		periods = 1
 	}
 	before := s.count
@@ -287,7 +290,7 @@ func (r rule) press(s *state, in input, lead pressure.Signal) outcome {
 		return outcome{to, reasonFloor}
 	}
 	s.series.cut(in.limit, lead, s.recent)
-	alone := strong && before == 0 && s.raised
+	alone := v.Strong && before == 0 && s.raised
 	// A climb that failed is no failed probe: what was marked before it still stands.
 	if lasted := s.proof.refute(in.limit); !s.climb.revoked && (!alone || !lasted) {
 		s.hold.pressed(in.limit, in.now, !s.raised, r.hold, r.holdMax)

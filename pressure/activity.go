@@ -1,6 +1,9 @@
 package pressure
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Activity is what the program itself did in one period.
 type Activity struct {
@@ -94,6 +97,11 @@ func (s Signal) Ratio() float64 {
 	default:
 		return 0
 	}
+}
+
+// Reason is a short text: what it is over what it may be.
+func (s Signal) Reason() string {
+	return fmt.Sprintf("%s %v over %v", s.Name, s.Value.Round(time.Microsecond), s.Threshold.Round(time.Microsecond))
 }
 
 // Verdict says whether writes suffered in one period.

@@ -1,7 +1,6 @@
 package pressure
 
 import (
-	"fmt"
 	"math"
 	"time"
 )
@@ -227,7 +226,7 @@ func (j *Judge) weigh(v *Verdict) {
 	switch {
 	case pressing:
 		v.Pressing, v.Strong = true, j.own.strong
-		v.Reason = fmt.Sprintf("%s %v over %v", lead.Name, lead.Value.Round(time.Microsecond), lead.Threshold.Round(time.Microsecond))
+		v.Reason = lead.Reason()
 	case v.Known:
 		v.Reason = "calm"
 	default:
