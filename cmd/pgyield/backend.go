@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,7 +25,10 @@ type backend struct{ folder string } // in procFolder
 func backendOf(ctx context.Context, conn *pgx.Conn, pid string) (backend, error) {
 	var client string
 	err := conn.QueryRow(ctx, `select case when client_port > 0 then '(' || client_port || ')' else '[local]' end
-		from pg_stat_activity where pid = $1::text::int`, pid).Scan(&client)
+		from pg_stat_activity where pid::text = $1::text`, pid).Scan(&client)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return backend{}, unmetError{fmt.Sprintf("the server knows no session %s: something that pools stands before it", pid)}
+	}
 	if err != nil {
 		return backend{}, err
 	}

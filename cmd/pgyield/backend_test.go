@@ -1,11 +1,17 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgyield/pgyield/pgtest"
 )
 
 // A process counts only with the number that its server knows, and its client's port: the
@@ -50,5 +56,34 @@ func TestFindBackend(t *testing.T) {
 	}
 	if _, err := findBackend(filepath.Join(proc, "none"), "77", "(5000)"); err == nil || !strings.Contains(err.Error(), "77 and (5000)") {
 		t.Errorf("without /proc: %v", err)
+	}
+}
+
+// A pooler greets with a number of its own, and a role may have fewer sessions than the
+// server: both leave the scenario out, and do not break the benchmark off.
+func TestPollCostIsLeftOut(t *testing.T) {
+	server := pgtest.New(t, pgtest.Options{Fast: true})
+	conn, err := pgx.Connect(t.Context(), server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeConn(conn)
+	for _, pid := range []string{"1", "4294967295"} {
+		_, err := backendOf(t.Context(), conn, pid)
+		if unmet, ok := errors.AsType[unmetError](err); !ok || !strings.Contains(unmet.reason, "something that pools") {
+			t.Errorf("session %s: %v", pid, err)
+		}
+	}
+	if _, err := conn.Exec(t.Context(), "create role few login password 'x' connection limit 3"); err != nil {
+		t.Fatal(err)
+	}
+	config := conn.Config()
+	dsn := fmt.Sprintf("host=%s port=%d dbname=%s user=few password=x sslmode=disable", config.Host, config.Port, config.Database)
+	idle, err := openSessions(t.Context(), &database{dsn: dsn}, conn)
+	for _, c := range idle {
+		closeConn(c)
+	}
+	if unmet, ok := errors.AsType[unmetError](err); !ok || len(idle) != 3 || !strings.Contains(unmet.reason, "lets us have 3: too many connections") {
+		t.Errorf("%d sessions, %v", len(idle), err)
 	}
 }

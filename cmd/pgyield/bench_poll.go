@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgyield/pgyield"
 )
@@ -134,6 +135,10 @@ func openSessions(ctx context.Context, db *database, admin *pgx.Conn) (idle []*p
 	config.ConnConfig.RuntimeParams["application_name"] = idleName
 	for range pollSessions {
 		conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+		if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
+			// The role's or the database's own limit, or others that have come meanwhile.
+			return idle, unmetError{fmt.Sprintf("of %d sessions the server lets us have %d: %s", pollSessions, len(idle), refused.Message)}
+		}
 		if err != nil {
 			return idle, err
 		}
