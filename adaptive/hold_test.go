@@ -43,9 +43,9 @@ func TestHoldParts(t *testing.T) {
 	}
 	// The level again: each failed probe doubles the wait, up to the longest; a descent
 	// does not.
-	for i, want := range []time.Duration{16, 32, 64, 64} {
+	for i, want := range []int{16, 32, 64, 64} {
 		h.raised(4, at(100))
-		if h.pressed(4, at(100), false, short, long); h.length != want*time.Second || !h.until.Equal(at(100).Add(h.length)) || h.level != 4 || h.probing {
+		if h.pressed(4, at(100), false, short, long); h.length != time.Duration(want)*time.Second || !h.until.Equal(at(100).Add(h.length)) || h.level != 4 || h.probing {
 			t.Errorf("failed probe %d leads to %+v", i, h)
 		}
 	}
@@ -136,7 +136,7 @@ func TestDemandHalves(t *testing.T) {
 		name                 string
 		writes, then, limit  int
 		reads                int
-		took, thenTook       time.Duration
+		took, thenTook       int // milliseconds
 		wantWrote, wantReads bool
 	}{
 		{name: "nothing changes", writes: 50, then: 50, limit: 4, reads: 2, took: 100, thenTook: 100},
@@ -150,10 +150,10 @@ func TestDemandHalves(t *testing.T) {
 		{name: "heavier reads", limit: 4, reads: 2, took: 100, thenTook: 300},
 	} {
 		var d demand
-		if wrote, read := feed(&d, 4, 40, c.writes, c.reads, c.took*time.Millisecond); wrote || read {
+		if wrote, read := feed(&d, 4, 40, c.writes, c.reads, time.Duration(c.took)*time.Millisecond); wrote || read {
 			t.Errorf("%s: halved at once", c.name)
 		}
-		wrote, read := feed(&d, c.limit, 8, c.then, c.reads, c.thenTook*time.Millisecond)
+		wrote, read := feed(&d, c.limit, 8, c.then, c.reads, time.Duration(c.thenTook)*time.Millisecond)
 		if wrote != c.wantWrote || read != c.wantReads {
 			t.Errorf("%s: writes halved %t, reads %t", c.name, wrote, read)
 		}

@@ -230,7 +230,7 @@ func (w *watcher) turn(what byte, value int, v *view) {
 	case 5:
 		m.sleeping = value%2 == 1
 	case 6:
-		m.work = []time.Duration{4, 50, 400, 3000}[value%4] * time.Millisecond
+		m.work = time.Duration([]int{4, 50, 400, 3000}[value%4]) * time.Millisecond
 	case 7:
 		m.bounds.Ceiling = 1 + value%20
 		m.bounds.Floor = 1 + value/20%6

@@ -25,12 +25,23 @@ func TestNewsOfTheFloor(t *testing.T) {
 		at, atFloor float64
 		want        int
 	}{
-		{1, 0.25, 0}, {30, 29.9, 0}, {31, 30, 1}, {32, 31, 0},
-		{40, 0, 0}, {41, 0, 0}, // a probe
-		{42, 0.25, 0}, {80, 38, 0}, // the same stay
-		{90, 0, 0}, {119.9, 0, 0}, {119.95, 0.25, 0}, {149.95, 30, 0}, // away for less than that long
-		{160, 0, 0}, {170, 0, 0}, {190, 0, 0}, // away for as long
-		{191, 0.25, 0}, {221, 30, 1},
+		{1, 0.25, 0},
+		{30, 29.9, 0},
+		{31, 30, 1},
+		{32, 31, 0},
+		{40, 0, 0},
+		{41, 0, 0}, // a probe
+		{42, 0.25, 0},
+		{80, 38, 0}, // the same stay
+		{90, 0, 0},
+		{119.9, 0, 0},
+		{119.95, 0.25, 0},
+		{149.95, 30, 0}, // away for less than that long
+		{160, 0, 0},
+		{170, 0, 0},
+		{190, 0, 0}, // away for as long
+		{191, 0.25, 0},
+		{221, 30, 1},
 	} {
 		if got := told(c.at, c.atFloor); got != c.want {
 			t.Errorf("step %d: told of it %d times", i, got)

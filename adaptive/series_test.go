@@ -164,8 +164,8 @@ func TestAcquittalParts(t *testing.T) {
 	}
 	// Soon after, twice as long, to a bound; long after, as at first.
 	now := at(10)
-	for i, want := range []time.Duration{16, 32, 64, 64} {
-		if q.grant(now, 1e6, short, long); q.length != want*time.Second || !q.until.Equal(now.Add(q.length)) {
+	for i, want := range []int{16, 32, 64, 64} {
+		if q.grant(now, 1e6, short, long); q.length != time.Duration(want)*time.Second || !q.until.Equal(now.Add(q.length)) {
 			t.Errorf("grant %d is for %v", i, q.length)
 		}
 		now = q.until.Add(long)

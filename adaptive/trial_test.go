@@ -19,8 +19,8 @@ func TestTrialParts(t *testing.T) {
 	if !c.pressed(at(4), slowBy(2, 0), full, 4*time.Second) || !c.active() || c.before != 2e6 || c.signal != pressure.OwnWrites {
 		t.Errorf("after 4 s it is %+v", c)
 	}
-	for i, want := range []time.Duration{8, 16, 30, 30} {
-		if c.end(30 * time.Second); c.length != want*time.Second || c.active() {
+	for i, want := range []int{8, 16, 30, 30} {
+		if c.end(30 * time.Second); c.length != time.Duration(want)*time.Second || c.active() {
 			t.Errorf("the end %d leads to %+v", i, c)
 		}
 	}
@@ -165,13 +165,13 @@ func TestDipParts(t *testing.T) {
 	if !over(&d, 3, 1, true) || d.length != short || !d.again.Equal(at(11)) {
 		t.Errorf("taught nothing: %+v", d)
 	}
-	for i, want := range []time.Duration{16, 32, 64, 64} {
+	for i, want := range []int{16, 32, 64, 64} {
 		d.begin(at(0), 16)
 		patience := max(dipDrain, 2*d.length).Seconds()
 		if over(&d, patience-0.1, 2, true) {
 			t.Errorf("try %d ends before %v s", i, patience)
 		}
-		if !over(&d, patience, 2, true) || d.length != want*time.Second || !d.again.Equal(at(patience).Add(d.length)) {
+		if !over(&d, patience, 2, true) || d.length != time.Duration(want)*time.Second || !d.again.Equal(at(patience).Add(d.length)) {
 			t.Errorf("try %d: %+v", i, d)
 		}
 	}

@@ -304,9 +304,14 @@ func TestPollsAreThrifty(t *testing.T) {
 		want              time.Duration
 	}{
 		{1, 2000, 0, 500 * time.Millisecond},
-		{20, 0, 0, time.Second}, {20, 40, 0, time.Second}, {20, 160, 0, 1200 * time.Millisecond},
-		{20, 520, 0, 2400 * time.Millisecond}, {200, 520, 0, 24 * time.Second}, {200, 2000, 0, 25 * time.Second},
-		{600, 2000, 0, 30 * time.Second}, {200, 2000, 20, 10 * time.Second},
+		{20, 0, 0, time.Second},
+		{20, 40, 0, time.Second},
+		{20, 160, 0, 1200 * time.Millisecond},
+		{20, 520, 0, 2400 * time.Millisecond},
+		{200, 520, 0, 24 * time.Second},
+		{200, 2000, 0, 25 * time.Second},
+		{600, 2000, 0, 30 * time.Second},
+		{200, 2000, 20, 10 * time.Second},
 	} {
 		b := newBench(t, 1, Options{Limit: 400, PollRate: c.rate})
 		m := b.members[0]

@@ -37,7 +37,7 @@ func watchRole(t *testing.T, dsn, role string, sees bool) *roleWatch {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dsn = fmt.Sprintf("postgres://%s:x@%s:%d/%s?sslmode=disable", role, config.Host, config.Port, config.Database)
+		dsn = fmt.Sprintf("user=%s password=x host=%s port=%d dbname=%s sslmode=disable", role, config.Host, config.Port, config.Database)
 	}
 	w.poller, w.logged = newTestPoller(t, dsn, pressure.Options{})
 	return w
