@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -56,8 +55,11 @@ func TestPressureControlsOnEveryVersion(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.read(2)
-			for _, c := range pressureControls() {
-				r.controlInTheEnd(t, l, w, c)
+			noise := 0.0
+			for i, c := range pressureControls() {
+				if share := r.control(t, l, w, c, noise); i == 0 {
+					noise = share
+				}
 			}
 			r.checkAbsent(t, w)
 		})
@@ -67,23 +69,9 @@ func TestPressureControlsOnEveryVersion(t *testing.T) {
 	})
 }
 
-// controlInTheEnd runs one control, again where it failed: the disk is one for all that
-// runs on the machine, and a stretch that was bad by chance fills most of a run. What a
-// control does to the verdict by itself, it does each time.
-func (r *pressureRig) controlInTheEnd(t *testing.T, l *mixedLoad, w *verdictWatch, c pressureControl) {
-	t.Helper()
-	var err error
-	for range 3 {
-		if err = r.control(t, l, w, c); err == nil {
-			return
-		}
-		t.Log(err)
-	}
-	t.Errorf("three times in a row: %v", err)
-}
-
-// control runs one control and returns what is wrong with the verdicts beside it.
-func (r *pressureRig) control(t *testing.T, l *mixedLoad, w *verdictWatch, c pressureControl) error {
+// control runs one control and returns in which share of the periods a signal of the
+// server pressed.
+func (r *pressureRig) control(t *testing.T, l *mixedLoad, w *verdictWatch, c pressureControl, noise float64) float64 {
 	t.Helper()
 	w.begin()
 	busy := &mixedLoad{t: t, pool: l.pool}
@@ -100,16 +88,18 @@ func (r *pressureRig) control(t *testing.T, l *mixedLoad, w *verdictWatch, c pre
 	server := w.share(func(one watched) bool { return one.server.Pressing && !excused(one.server) })
 	own := w.share(func(one watched) bool { return one.own.Pressing })
 	t.Logf("%s: the server presses in %.2f of the periods, own writes in %.2f", c.name, server, own)
-	if server > 0.55 { // one window that was bad by chance lies in a quarter of these periods
-		return fmt.Errorf("%s: the server presses in %.2f of the periods: %v", c.name, server, w)
+	// One window that was bad by chance lies in a quarter of these periods, and the disk
+	// is one for all that runs on the machine.
+	if most := max(0.55, 2*noise); server > most {
+		t.Errorf("%s: the server presses in %.2f of the periods, %.2f with nothing else running: %v", c.name, server, noise, w)
 	}
 	if share := w.share(func(one watched) bool { return one.all.Pressing && !one.server.Pressing && !one.own.Pressing }); share > 0.1 {
-		return fmt.Errorf("%s: in %.2f of the periods all together press and neither kind does: %v", c.name, share, w)
+		t.Errorf("%s: in %.2f of the periods all together press and neither kind does: %v", c.name, share, w)
 	}
 	if share := w.share(func(one watched) bool { return one.server.Known && one.server.WritesMove }); share < 0.9 {
-		return fmt.Errorf("%s: the server shows writes in %.2f of the periods: %v", c.name, share, w)
+		t.Errorf("%s: the server shows writes in %.2f of the periods: %v", c.name, share, w)
 	}
-	return nil
+	return server
 }
 
 // readsAlone: where nothing writes, nothing suffers, and the verdict says so.

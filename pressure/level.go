@@ -13,8 +13,7 @@ type level struct {
 	baseQuiet bool
 	baseline  float64 // nanoseconds
 
-	over   int  // windows in a row over the threshold
-	able   bool // the last window could have pressed
+	over   int // windows in a row over the threshold
 	judged bool
 	signal Signal
 }
@@ -44,7 +43,6 @@ func (l *level) judge(value float64, since time.Time, eligible bool) {
 	} else {
 		l.over = 0
 	}
-	l.able = eligible
 	l.signal = Signal{
 		Name: l.name, Value: time.Duration(value), Baseline: time.Duration(l.baseline),
 		Threshold: time.Duration(enter), Fresh: true, Since: since,
@@ -58,15 +56,11 @@ func (l *level) learn(kind windowKind) {
 	value := float64(l.signal.Value)
 	switch {
 	case kind == quiet || kind == probing:
-		switch {
-		case !l.has || !l.baseQuiet:
+		if !l.has || !l.baseQuiet {
 			l.baseline, l.has, l.baseQuiet = value, true, true
-		case l.over > 0 && l.able:
-			// It presses if the next one is as bad, so it is not normal. Without reads
-			// nothing presses, and a server that has become slower is the norm.
-		default:
-			l.baseline += 0.1 * (value - l.baseline)
+			return
 		}
+		l.baseline += 0.1 * (value - l.baseline)
 	case kind == pressed || kind == held || l.over > 0:
 	case !l.has && kind == loud:
 		l.baseline, l.has = value, true

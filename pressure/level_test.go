@@ -86,34 +86,30 @@ func TestLevelLearns(t *testing.T) {
 		kind       windowKind
 		ms         float64
 		over       int
-		able       bool
 		want       float64
 		wantQuiet  bool
 	}{
-		"quiet, first":              {kind: quiet, ms: 4, want: 4e6, wantQuiet: true},
-		"probing, first":            {kind: probing, ms: 4, want: 4e6, wantQuiet: true},
-		"quiet replaces loud":       {has: true, kind: quiet, ms: 4, want: 4e6, wantQuiet: true},
-		"quiet follows":             {has: true, quiet: true, kind: quiet, ms: 4, want: tenth, wantQuiet: true},
-		"quiet, though over":        {has: true, quiet: true, kind: quiet, ms: 4, over: 1, want: tenth, wantQuiet: true},
-		"quiet, over beside a read": {has: true, quiet: true, kind: quiet, ms: 4, over: 1, able: true, want: 2e6, wantQuiet: true},
-		"probing, over":             {has: true, kind: probing, ms: 4, over: 1, able: true, want: 4e6, wantQuiet: true},
-		"quiet, beside a read":      {has: true, quiet: true, kind: quiet, ms: 4, able: true, want: tenth, wantQuiet: true},
-		"loud, first":               {kind: loud, ms: 4, want: 4e6},
-		"loud follows":              {has: true, kind: loud, ms: 4, want: tenth},
-		"loud teaches quiet none":   {has: true, quiet: true, kind: loud, ms: 4, want: 2e6, wantQuiet: true},
-		"calmer":                    {has: true, quiet: true, kind: loud, ms: 1, want: 1.9e6, wantQuiet: true},
-		"calmer, contended":         {has: true, quiet: true, kind: contended, ms: 1, want: 1.9e6, wantQuiet: true},
-		"hardly calmer":             {has: true, quiet: true, kind: contended, ms: 1.8, want: 2e6, wantQuiet: true},
-		"contended, first":          {kind: contended, ms: 4},
-		"contended, loud baseline":  {has: true, kind: contended, ms: 4, want: 2e6},
-		"pressed, first":            {kind: pressed, ms: 4},
-		"pressed":                   {has: true, kind: pressed, ms: 1, want: 2e6},
-		"held, first":               {kind: held, ms: 4},
-		"held":                      {has: true, quiet: true, kind: held, ms: 1, want: 2e6, wantQuiet: true},
-		"over":                      {has: true, kind: loud, ms: 4, over: 1, want: 2e6},
-		"calmer, first":             {kind: contended, ms: 0},
+		"quiet, first":             {kind: quiet, ms: 4, want: 4e6, wantQuiet: true},
+		"probing, first":           {kind: probing, ms: 4, want: 4e6, wantQuiet: true},
+		"quiet replaces loud":      {has: true, kind: quiet, ms: 4, want: 4e6, wantQuiet: true},
+		"quiet follows":            {has: true, quiet: true, kind: quiet, ms: 4, want: tenth, wantQuiet: true},
+		"quiet, though over":       {has: true, quiet: true, kind: quiet, ms: 4, over: 1, want: tenth, wantQuiet: true},
+		"loud, first":              {kind: loud, ms: 4, want: 4e6},
+		"loud follows":             {has: true, kind: loud, ms: 4, want: tenth},
+		"loud teaches quiet none":  {has: true, quiet: true, kind: loud, ms: 4, want: 2e6, wantQuiet: true},
+		"calmer":                   {has: true, quiet: true, kind: loud, ms: 1, want: 1.9e6, wantQuiet: true},
+		"calmer, contended":        {has: true, quiet: true, kind: contended, ms: 1, want: 1.9e6, wantQuiet: true},
+		"hardly calmer":            {has: true, quiet: true, kind: contended, ms: 1.8, want: 2e6, wantQuiet: true},
+		"contended, first":         {kind: contended, ms: 4},
+		"contended, loud baseline": {has: true, kind: contended, ms: 4, want: 2e6},
+		"pressed, first":           {kind: pressed, ms: 4},
+		"pressed":                  {has: true, kind: pressed, ms: 1, want: 2e6},
+		"held, first":              {kind: held, ms: 4},
+		"held":                     {has: true, quiet: true, kind: held, ms: 1, want: 2e6, wantQuiet: true},
+		"over":                     {has: true, kind: loud, ms: 4, over: 1, want: 2e6},
+		"calmer, first":            {kind: contended, ms: 0},
 	} {
-		l := &level{has: c.has, baseQuiet: c.quiet, over: c.over, able: c.able}
+		l := &level{has: c.has, baseQuiet: c.quiet, over: c.over}
 		if c.has {
 			l.baseline = 2e6
 		}

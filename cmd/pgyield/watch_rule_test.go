@@ -91,7 +91,7 @@ func TestWatchPeriodLine(t *testing.T) {
 	}
 	for _, want := range []string{
 		"  calm      wal_sync 0.50 ms (0.50 ms, 1.98 ms)  lock_wait 0.00 ms (-, 12.5 ms)  relation_lock 0.00 ms (-, 100 ms)  learning\n",
-		"  pressing  wal_sync 5.00 ms (0.61 ms, 2.42 ms)!", "  unknown   no sample: gone\n", "17 periods, 1 without a sample",
+		"  pressing  wal_sync 5.00 ms (0.94 ms, 3.71 ms)!", "  unknown   no sample: gone\n", "17 periods, 1 without a sample",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
