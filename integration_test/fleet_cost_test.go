@@ -59,35 +59,38 @@ func (a *fleetArm) polls() (n float64) {
 }
 
 // BenchmarkFleetPolls tells what part of a core the polls of 200 members cost a server that
-// has 500 sessions, beside what they would if each polled each period. An iteration is a
-// stretch of each, in turns.
+// has 500 sessions, at the pace that they choose, at 20 polls a second, and beside that what
+// they would if each polled each period. An iteration is a stretch of each, in turns.
 func BenchmarkFleetPolls(b *testing.B) {
 	const members, sessions, stretch = 200, 500, 20 * time.Second
 	server := pgtest.New(b, pgtest.Options{Way: pgtest.Local, Settings: map[string]string{"max_connections": "600"}})
 	for range sessions - 2*members {
 		connectTo(b, server.DSN())
 	}
-	var paced, eager, idle, pacedPolls, eagerPolls []float64
+	arms := []struct {
+		name         string
+		rate         float64
+		cores, polls []float64
+	}{{name: "paced"}, {name: "20-a-second", rate: 20}, {name: "each-period", rate: 100_000}}
+	var idle []float64
 	for b.Loop() {
 		idle = append(idle, coresUsed(b, server, stretch/4))
-		for _, arm := range []struct {
-			rate         float64
-			cores, polls *[]float64
-		}{{0, &paced, &pacedPolls}, {100_000, &eager, &eagerPolls}} {
+		for i := range arms {
+			arm := &arms[i]
 			fleet := newFleetArm(b, server, "cost", members, arm.rate)
 			fleet.settle(b)
 			before := fleet.polls()
-			*arm.cores = append(*arm.cores, coresUsed(b, server, stretch))
-			*arm.polls = append(*arm.polls, (fleet.polls()-before)/stretch.Seconds())
+			arm.cores = append(arm.cores, coresUsed(b, server, stretch))
+			arm.polls = append(arm.polls, (fleet.polls()-before)/stretch.Seconds())
 			fleet.close()
 		}
 	}
 	b.ReportMetric(0, "ns/op") // it takes as long as it was told to
 	b.ReportMetric(100*median(idle), "%core-without")
-	b.ReportMetric(100*median(paced), "%core-paced")
-	b.ReportMetric(median(pacedPolls), "polls/s-paced")
-	b.ReportMetric(100*median(eager), "%core-each-period")
-	b.ReportMetric(median(eagerPolls), "polls/s-each-period")
+	for _, arm := range arms {
+		b.ReportMetric(100*median(arm.cores), "%core-"+arm.name)
+		b.ReportMetric(median(arm.polls), "polls/s-"+arm.name)
+	}
 }
 
 // coresUsed returns how many cores the server's processes kept busy for a time.
