@@ -66,15 +66,7 @@ func longLoads() []load {
 			begin: func(w *watcher) { slower(w, 3) },
 		},
 		{name: "one bad period in twenty", hour: true, mean: 11.5, floors: 2, begin: func(w *watcher) {
-			factor, n := 1.0, 0
-			w.m.slowness = func() float64 {
-				if n++; n%50 == 0 {
-					if factor = 1; w.m.rng.IntN(20) == 0 {
-						factor = 4
-					}
-				}
-				return factor
-			}
+			w.m.slowness = spikes(w.m)
 		}},
 	}
 	slow, well := func(w *watcher) { slower(w, 3) }, func(w *watcher) { slower(w, 1) }

@@ -193,6 +193,13 @@ func quantile(values *[]float64, q float64) float64 {
 	return v
 }
 
+// p95In lives on for a time and returns the 95th percentile of the writes in it, in idle ones.
+func (m *model) p95In(l *Limit, d time.Duration) float64 {
+	m.latencies = nil
+	m.run(l, d, nil)
+	return m.quantile(0.95) / idleP95
+}
+
 // modelled runs a scenario in virtual time.
 func modelled(t *testing.T, seed uint64, bounds Bounds, options Options, scenario func(*model, *Limit)) {
 	t.Helper()

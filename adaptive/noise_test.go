@@ -14,6 +14,28 @@ type noise struct {
 	begin func(m *model)
 }
 
+// eachPeriod returns a value that is drawn anew about once a period: for every fiftieth
+// write of the model's 200 a second.
+func eachPeriod(draw func() float64) func() float64 {
+	value, n := 1.0, 0
+	return func() float64 {
+		if n++; n%50 == 0 {
+			value = draw()
+		}
+		return value
+	}
+}
+
+// spikes returns a factor that makes one period in twenty four times as slow.
+func spikes(m *model) func() float64 {
+	return eachPeriod(func() float64 {
+		if m.rng.IntN(20) == 0 {
+			return 4
+		}
+		return 1
+	})
+}
+
 // stretches returns a value that is drawn anew every two to eight seconds; each
 // second one is quiet.
 func stretches(m *model, quiet float64, draw func() float64) func() float64 {

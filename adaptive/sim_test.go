@@ -41,9 +41,7 @@ func TestOnset(t *testing.T) {
 			t.Errorf("after 2 s the limit is %d", m.limit)
 		}
 		m.run(l, 3*time.Second, nil)
-		m.latencies = nil
-		m.run(l, 3*time.Second, nil)
-		if p := m.quantile(0.95) / idleP95; p > 2 {
+		if p := m.p95In(l, 3*time.Second); p > 2 {
 			t.Errorf("after 5 s writes take %.1f times their idle p95", p)
 		}
 	})
@@ -144,9 +142,7 @@ func TestColdStart(t *testing.T) {
 	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
 		m.readers = 16
 		m.run(l, 8*time.Second, nil)
-		m.latencies = nil
-		m.run(l, 20*time.Second, nil)
-		if p := m.quantile(0.95) / idleP95; p > 2 || m.limit > 2 {
+		if p := m.p95In(l, 20*time.Second); p > 2 || m.limit > 2 {
 			t.Errorf("after 8 s writes take %.1f times their idle p95, the limit is %d", p, m.limit)
 		}
 		s, _ := l.LastDecision().Verdict.Signal("own_writes")
@@ -193,9 +189,7 @@ func TestColdStartLongReads(t *testing.T) {
 	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
 		m.readers, m.work = 16, 4*time.Second // half a minute beside fifteen others
 		m.run(l, 8*time.Minute, nil)
-		m.latencies = nil
-		m.run(l, 2*time.Minute, nil)
-		if p := m.quantile(0.95) / idleP95; p > 5 {
+		if p := m.p95In(l, 2*time.Minute); p > 5 {
 			t.Errorf("after eight minutes writes take %.1f times their idle p95", p)
 		}
 	})
@@ -241,13 +235,7 @@ func TestReadsNotToBlame(t *testing.T) {
 			m.sleeping = true
 			m.warm(l)
 			m.readers = 16
-			factor, n := 1.0, 0
-			m.slowness = func() float64 {
-				if n++; n%50 == 0 {
-					factor = c.mean * math.Exp(c.sigma*m.rng.NormFloat64())
-				}
-				return factor
-			}
+			m.slowness = eachPeriod(func() float64 { return c.mean * math.Exp(c.sigma*m.rng.NormFloat64()) })
 			m.run(l, 15*time.Second, nil)
 			share := m.shareAtLeast(l, 10*time.Minute, 2)
 			t.Logf("slower by %.1f: at half or more %.2f of the time", c.mean, share)
@@ -309,15 +297,7 @@ func TestSpikes(t *testing.T) {
 			m.sleeping = true
 			m.warm(l)
 			m.readers = 16
-			factor, n := 1.0, 0
-			m.slowness = func() float64 {
-				if n++; n%50 == 0 {
-					if factor = 1; m.rng.IntN(20) == 0 {
-						factor = 4
-					}
-				}
-				return factor
-			}
+			m.slowness = spikes(m)
 			sum, periods, low := 0, 0, 0
 			m.run(l, 5*time.Minute, func(d Decision) {
 				sum += d.To

@@ -7,7 +7,7 @@ import "time"
 const (
 	pollCost    = 500 * time.Microsecond // of the server's processor, without a look at sessions
 	sessionCost = 2500 * time.Nanosecond // for each
-	share       = 0.015                  // of one core, for all polls of the fleet
+	pollShare   = 0.015                  // of one core, for all polls of the fleet
 
 	// longestPause is as rarely as a member polls for the sake of that: the signals of
 	// pressure that are seen in two polls need them less than half a minute apart.
@@ -21,5 +21,5 @@ func pause(members, sessions int) time.Duration {
 		return 0
 	}
 	cost := pollCost + time.Duration(sessions)*sessionCost
-	return min(longestPause, time.Duration(float64(members)*float64(cost)/share))
+	return min(longestPause, time.Duration(float64(members)*float64(cost)/pollShare))
 }
