@@ -161,6 +161,18 @@ func (l *fleetLimit) Limit() int {
 func (l *fleetLimit) SetLimit(limit int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.bulkhead.SetLimit(l.allow(limit))
+}
+
+// Probe makes it an [adaptive.Prober].
+func (l *fleetLimit) Probe(limit int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bulkhead.Probe(l.allow(limit))
+}
+
+// allow takes what pressure allows, and returns what may run then. The caller holds the lock.
+func (l *fleetLimit) allow(limit int) int {
 	switch from := max(l.told.floor, min(l.told.limit, l.told.ceiling)); {
 	case limit < from:
 		l.allowed = limit
@@ -169,7 +181,7 @@ func (l *fleetLimit) SetLimit(limit int) {
 	case limit > from:
 		l.allowed = max(l.allowed, limit)
 	}
-	l.bulkhead.SetLimit(min(l.allowed, l.ceiling, l.even))
+	return min(l.allowed, l.ceiling, l.even)
 }
 
 func (l *fleetLimit) EndPeriod() (contended bool) {

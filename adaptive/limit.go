@@ -31,6 +31,14 @@ type Sharer interface {
 	Beside(holds bool) (behind bool)
 }
 
+// Prober is a [Limiter] that can be raised for one filling: once the new limit has been used
+// whole, no more than the old one is let in until the limit is set again. So a level that
+// pressed before is judged by the reads that fill it, and the writes do not pay for those
+// that would follow them within the same period.
+type Prober interface {
+	Probe(limit int)
+}
+
 // Decision is what one period led to.
 type Decision struct {
 	At       time.Time
@@ -63,6 +71,7 @@ type Limit struct {
 	turn       chan struct{}
 	judge      *pressure.Judge
 	state      state
+	probed     bool // the limit was raised for one filling
 	floorSince time.Time
 	news       news
 
@@ -174,12 +183,23 @@ func (l *Limit) decide(p poll) Decision {
 		now: now, limit: d.From, bounds: bounds, contended: d.Contended, behind: behind, activity: d.Activity, verdict: d.Verdict,
 	})
 	d.To, d.Reason = out.to, out.reason
-	if d.To != d.From {
-		l.limiter.SetLimit(d.To)
-	}
+	l.move(d)
 	d.AtFloor = l.atFloor(now, d.To, bounds)
 	l.publish(&d, p)
 	return d
+}
+
+// move brings the limit to where a period has led.
+func (l *Limit) move(d Decision) {
+	prober, ok := l.limiter.(Prober)
+	probe := ok && d.To > d.From && l.state.hold.probes(d.At)
+	switch {
+	case probe:
+		prober.Probe(d.To)
+	case d.To != d.From || l.probed: // a level that stays is no longer probed
+		l.limiter.SetLimit(d.To)
+	}
+	l.probed = probe
 }
 
 // activity is what the program did, or what may be assumed when it does not tell.

@@ -30,6 +30,8 @@ type model struct {
 	// The limiter.
 	limit     int
 	sets      int // how often it was set
+	probed    int // what it was before a probe; 0: it is none
+	filled    bool
 	bounds    Bounds
 	running   []time.Duration // work left
 	began     []time.Time
@@ -60,12 +62,21 @@ func newModel(seed uint64, bounds Bounds) *model {
 }
 
 func (m *model) Limit() int              { return m.limit }
-func (m *model) SetLimit(n int)          { m.limit = n; m.sets++ }
+func (m *model) SetLimit(n int)          { m.limit = n; m.probed, m.filled = 0, false; m.sets++ }
+func (m *model) Probe(n int)             { from := m.limit; m.SetLimit(n); m.probed = from }
 func (m *model) Bounds() (int, int, int) { return m.bounds.Floor, m.bounds.Start, m.bounds.Ceiling }
 func (m *model) EndPeriod() (c bool) {
 	c = m.contended || len(m.running) >= m.limit
 	m.contended = false
 	return c
+}
+
+// room is how many reads may run now.
+func (m *model) room() int {
+	if m.filled {
+		return m.probed
+	}
+	return m.limit
 }
 
 // busy is how many programs want a core, this one's reads among them.
@@ -91,9 +102,10 @@ func slow(busy float64) float64 {
 // step advances the server by one step.
 func (m *model) step() {
 	m.now = time.Now()
-	for len(m.running) < min(m.limit, m.readers) {
+	for len(m.running) < min(m.room(), m.readers) {
 		m.running = append(m.running, time.Duration(float64(m.work)*(0.8+0.4*m.rng.Float64())))
 		m.began = append(m.began, m.now)
+		m.filled = m.filled || m.probed > 0 && len(m.running) >= m.limit
 	}
 	if m.readers > len(m.running) {
 		m.contended = true

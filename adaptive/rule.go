@@ -284,12 +284,15 @@ func (r rule) press(s *state, in input, v pressure.Verdict) outcome {
 	case count > 0:
 		return outcome{in.limit, reasonAwaits}
 	case to == in.limit:
+		if s.series.draining(in.now, r.holdMax) {
+			return outcome{to, reasonFloor} // what presses may be the reads that were let run before the cut
+		}
 		if s.trial.pressed(in.now, lead, s.recent.mean(lead.Name), r.hold/2) && in.limit < in.bounds.Ceiling {
 			return outcome{in.limit + 1, reasonTrial}
 		}
 		return outcome{to, reasonFloor}
 	}
-	s.series.cut(in.limit, lead, s.recent)
+	s.series.cut(in.now, in.limit, lead, s.recent)
 	alone := v.Strong && before == 0 && s.raised
 	// A climb that failed is no failed probe: what was marked before it still stands.
 	if lasted := s.proof.refute(in.limit); !s.climb.revoked && (!alone || !lasted) {

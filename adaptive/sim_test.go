@@ -47,6 +47,22 @@ func TestOnset(t *testing.T) {
 	})
 }
 
+// TestLongReadsAtOnset: reads that began before the cuts and run on for long are no evidence
+// that reads do not matter.
+func TestLongReadsAtOnset(t *testing.T) {
+	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.warm(l)
+		m.work = 2 * time.Second // sixteen at a time take sixteen seconds
+		m.readers = 16
+		m.run(l, 2*time.Second, nil)
+		m.run(l, time.Minute, func(d Decision) {
+			if d.To > 2 {
+				t.Errorf("the limit is %d: %s", d.To, d.Reason)
+			}
+		})
+	})
+}
+
 // TestTenMinutes: a steady overload is no worse at its end than at its beginning.
 func TestTenMinutes(t *testing.T) {
 	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {

@@ -17,6 +17,7 @@ type watcher struct {
 	m *model
 	l *Limit
 
+	probed bool  // in the period before
 	before state // the rule's memory before the period
 	last   Decision
 
@@ -89,8 +90,13 @@ func (w *watcher) see(d Decision) {
 	from := b.clamp(d.From)
 	in := input{now: d.At, limit: from, bounds: b, contended: d.Contended, activity: d.Activity, verdict: d.Verdict}
 	check(w.t, w.l.rule, w.before, in, outcome{d.To, d.Reason})
-	if m.limit != d.To || m.sets > 1 || m.sets > 0 && d.To == d.From {
+	// A probe is over with its period, so that the level is set once more where it stays.
+	if m.limit != d.To || m.sets > 1 || (m.sets > 0) != (d.To != d.From || w.probed) {
 		w.t.Fatalf("the limit is %d after %d changes, from %d to %d: %s", m.limit, m.sets, d.From, d.To, d.Reason)
+	}
+	w.probed = m.probed > 0
+	if begun := s.hold.probing && !w.before.hold.probing && d.To > d.From; w.probed != begun {
+		w.t.Fatalf("from %d to %d is filled once: %t; it begins to try a level that pressed: %t", d.From, d.To, w.probed, begun)
 	}
 	if d.To > b.low() || d.To >= b.Start {
 		w.floored = time.Time{}

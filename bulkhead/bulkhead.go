@@ -36,6 +36,7 @@ type Bulkhead struct {
 
 	limit, floor, start, ceiling int  // all 0: paused
 	ceilingFollows               bool // no ceiling was given
+	probe                        probe
 	pause                        pause
 
 	running int        // cost

@@ -135,7 +135,7 @@ func (d *duel) step(op byte, arg int) {
 	}
 }
 
-// setLimit sets a limit, or in one of eight cases pauses.
+// setLimit sets a limit, in one of four cases as a probe, or in one of eight pauses.
 func (d *duel) setLimit(arg int) {
 	limit, bounds := 1+arg%16, [3]int{1, 1, 16}
 	if arg >= 224 {
@@ -145,12 +145,16 @@ func (d *duel) setLimit(arg int) {
 		if err := d.b.SetBounds(bounds[0], bounds[1], bounds[2]); err != nil {
 			d.t.Fatal(err)
 		}
-		d.m.limit, d.m.ceiling = bounds[0], bounds[2] // those who wait go by this first
-		d.m.dispatch()
+		d.m.ceiling = bounds[2]
+		d.m.setLimit(bounds[0], false) // those who wait go by this first
 	}
-	d.b.SetLimit(limit)
-	d.m.limit = limit
-	d.m.dispatch()
+	probe := arg >= 160 && arg < 224
+	if probe {
+		d.b.Probe(limit)
+	} else {
+		d.b.SetLimit(limit)
+	}
+	d.m.setLimit(limit, probe)
 }
 
 func (d *duel) acquire(op byte, arg int) {

@@ -20,13 +20,16 @@ func (b *Bulkhead) Bounds() (floor, start, ceiling int) {
 // nothing is let in until what runs fits again; raising it lets in every waiter that
 // now fits. With no ceiling given, a higher limit raises the ceiling.
 func (b *Bulkhead) SetLimit(limit int) {
-	b.change(func(time.Duration) {
-		limit = min(limit, maxCost)
-		if b.ceilingFollows {
-			b.ceiling = max(b.ceiling, limit)
-		}
-		b.limit = min(max(limit, b.floor), b.ceiling)
-	})
+	b.change(func(time.Duration) { b.setLimit(limit) })
+}
+
+// setLimit moves the limit, within floor and ceiling, and ends a probe.
+func (b *Bulkhead) setLimit(limit int) {
+	limit = min(limit, maxCost)
+	if b.ceilingFollows {
+		b.ceiling = max(b.ceiling, limit)
+	}
+	b.limit, b.probe = min(max(limit, b.floor), b.ceiling), probe{}
 }
 
 // SetBounds sets the floor, the start and the ceiling, and moves the limit between
@@ -42,7 +45,7 @@ func (b *Bulkhead) SetBounds(floor, start, ceiling int) error {
 		b.setPause(ceiling == 0, now)
 		b.floor, b.start, b.ceiling = min(floor, maxCost), min(start, maxCost), min(ceiling, maxCost)
 		b.ceilingFollows = false
-		b.limit = min(max(b.limit, b.floor), b.ceiling)
+		b.setLimit(b.limit)
 	})
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 // whether it might.
 type model struct {
 	limit, ceiling         int
+	probed                 int // what may run once the limit was filled; 0: no probe
+	filled                 bool
 	maxWaiting             int
 	maxWait                time.Duration
 	window                 time.Duration
@@ -95,10 +97,28 @@ func (m *model) share() int {
 	return int(math.Ceil(float64(m.whole()) / float64(max(1, m.active()))))
 }
 
-// whole is the limit, where it is not 0 but as a measure.
-func (m *model) whole() int { return max(1, m.limit) }
+// room is the limit, but in a probe that has been filled.
+func (m *model) room() int {
+	if m.probed > 0 && m.filled {
+		return m.probed
+	}
+	return m.limit
+}
 
-func (m *model) fits(r *modelRead) bool { return m.used()+min(r.cost, m.whole()) <= m.limit }
+// whole is the limit, where it is not 0 but as a measure.
+func (m *model) whole() int { return max(1, m.room()) }
+
+func (m *model) fits(r *modelRead) bool { return m.used()+min(r.cost, m.whole()) <= m.room() }
+
+// setLimit sets the limit, or raises it for one filling.
+func (m *model) setLimit(limit int, probe bool) {
+	from := m.limit
+	m.limit, m.probed, m.filled = limit, 0, false
+	if probe && limit > from {
+		m.probed = from
+	}
+	m.dispatch()
+}
 
 // next scans for the read that goes next.
 func (m *model) next() *modelRead {
@@ -146,7 +166,7 @@ func (m *model) passOver(by *modelRead) {
 }
 
 func (m *model) dispatch() {
-	for len(m.waiting) > 0 && m.used() < m.limit {
+	for len(m.waiting) > 0 && m.used() < m.room() {
 		r := m.next()
 		if !m.fits(r) {
 			m.head = r
@@ -174,6 +194,7 @@ func (m *model) grant(r *modelRead) {
 	r.cost = min(r.cost, m.whole())
 	r.outcome = "granted"
 	m.running = append(m.running, r)
+	m.filled = m.filled || m.used() >= m.limit
 	c := m.callers[r.caller]
 	c.starving = false
 	m.lastMove = m.now

@@ -14,13 +14,13 @@ import "time"
 // read for good.
 
 // whole is the limit as the measure of costs and shares.
-func (b *Bulkhead) whole() int { return max(1, b.limit) }
+func (b *Bulkhead) whole() int { return max(1, b.room()) }
 
 // charged is what a read of that cost counts against the limit: never more than the whole.
 func (b *Bulkhead) charged(cost int) int { return min(cost, b.whole()) }
 
 // fits reports whether the limit has room for a read of that cost beside what runs.
-func (b *Bulkhead) fits(cost int) bool { return b.running+b.charged(cost) <= b.limit }
+func (b *Bulkhead) fits(cost int) bool { return b.running+b.charged(cost) <= b.room() }
 
 // resting reports whether a pause, and nothing else, is what reads wait for.
 func (b *Bulkhead) resting() bool { return b.limit == 0 && b.permits.n == 0 }

@@ -148,6 +148,7 @@ func (b *Bulkhead) grant(a *account, cost, stall int, now time.Duration) Permit 
 	a.running += cost
 	a.permits++
 	a.starving = false
+	b.probe.filled = b.probe.filled || b.probe.from > 0 && b.running >= b.limit
 	b.admitted++
 	b.lastMove = now
 	return Permit{slot: s, gen: s.gen}

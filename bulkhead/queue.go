@@ -194,7 +194,7 @@ func (b *Bulkhead) next() *waiter {
 
 // dispatch grants permits while the next waiter fits.
 func (b *Bulkhead) dispatch(now time.Duration) {
-	for b.all.n > 0 && b.running < b.limit && b.fewer() {
+	for b.all.n > 0 && b.running < b.room() && b.fewer() {
 		w := b.next()
 		switch {
 		case b.gaveUp(w, now):

@@ -37,6 +37,7 @@ type own struct {
 
 	base      weights
 	baseQuiet bool // base was learned while reads were quiet, or at the floor
+	youth     youth
 	calmer    WriteStats
 
 	lastWrite time.Time
@@ -170,7 +171,7 @@ func (o *own) learn(now time.Time, w windowKind) {
 	switch {
 	case w == probing || w == quiet:
 		if !o.baseQuiet {
-			o.base, o.baseQuiet = weights{}, true
+			o.base, o.baseQuiet, o.youth = weights{}, true, youth{}
 		}
 		o.addToBase(now)
 	case w == pressed || w == held:
@@ -190,7 +191,11 @@ func (o *own) addToBase(now time.Time) {
 	if o.base.total*keep < baselineKeeps {
 		keep = min(1, baselineKeeps/max(o.base.total, 1))
 	}
-	o.base.add(o.acc, keep)
+	if swift, ok := o.youth.outgrown(now, o.since, o.acc, o.base.p90()); ok {
+		o.base.add(swift, 0)
+	} else {
+		o.base.add(o.acc, keep)
+	}
 	o.calmer = WriteStats{}
 }
 

@@ -30,11 +30,18 @@ const (
 	armIdle     = "no reads"
 	armPlain    = "pgxpool"
 	armYield    = "pgyield"
-	armTolerant = "pgyield tolerance 3"
 	armShadow   = "pgyield shadow"
 	armFailsafe = "failsafe-go"
 	armAIMD     = "AIMD on read time"
 )
+
+// tolerances are pgyield's besides its default: 3, and what it takes here to be let run the
+// reads of a pool of two.
+var tolerances = []int{3, 6}
+
+const tolerantPrefix = "pgyield tolerance "
+
+func armTolerant(tolerance int) string { return fmt.Sprint(tolerantPrefix, tolerance) }
 
 // statics are the sizes of the separate read pool.
 var statics = []int{1, 2, 4, 8, 16}
@@ -54,13 +61,18 @@ func allArms(params string) []arm {
 		arms = append(arms, arm{name: armStatic(k), open: openSplit(k)})
 	}
 	const short = 8 * time.Second
-	tolerant := yieldArm(armTolerant, params+" yield_tolerance=3", pgyield.Options{})
 	shadow := yieldArm(armShadow, params, pgyield.Options{Mode: pgyield.Shadow})
-	tolerant.measure, shadow.measure = 2*short, short
-	return append(arms,
+	shadow.measure = short
+	arms = append(arms,
 		arm{name: armFailsafe, open: openFailsafe, learns: true, measure: short},
 		arm{name: armAIMD, open: openAIMD, learns: true, measure: short},
-		yieldArm(armYield, params, pgyield.Options{}), tolerant, shadow)
+		yieldArm(armYield, params, pgyield.Options{}), shadow)
+	for _, n := range tolerances {
+		tolerant := yieldArm(armTolerant(n), fmt.Sprintf("%s yield_tolerance=%d", params, n), pgyield.Options{})
+		tolerant.measure = 2 * short
+		arms = append(arms, tolerant)
+	}
+	return arms
 }
 
 // some selects arms by name.

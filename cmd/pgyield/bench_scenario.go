@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pgyield/pgyield"
@@ -98,7 +99,7 @@ func steady(name, about, params string, read func(*database, context.Context, po
 
 // fewerArms leaves out what the first steady load has shown.
 func fewerArms(s *scenario) *scenario {
-	s.arms = slices.DeleteFunc(s.arms, func(a arm) bool { return a.name == armTolerant || a.name == armShadow })
+	s.arms = slices.DeleteFunc(s.arms, func(a arm) bool { return a.name == armShadow || strings.HasPrefix(a.name, tolerantPrefix) })
 	return s
 }
 
@@ -120,11 +121,13 @@ func steadyClaims(r runs) []claim {
 	if r.has(armFailsafe) {
 		list = append(list, r.noneBetter())
 	}
-	if r.has(armTolerant) {
-		list = append(list,
-			atLeast("tolerance 3: reads done / those of a read pool of 2", 0.9, r.ratio("reads_per_s", armTolerant, armStatic(2))),
-			atMost("tolerance 3: write p95 / with no reads", 3.5, r.ratio("write_p95_ms", armTolerant, armIdle)).
-				beside("read pool of 2", r.ratio("write_p95_ms", armStatic(2), armIdle)))
+	for _, n := range tolerances {
+		if tolerant := armTolerant(n); r.has(tolerant) {
+			list = append(list,
+				atLeast(fmt.Sprintf("tolerance %d: reads done / those of a read pool of 2", n), 0.9, r.ratio("reads_per_s", tolerant, armStatic(2))),
+				atMost(fmt.Sprintf("tolerance %d: write p95 / with no reads", n), 3.5, r.ratio("write_p95_ms", tolerant, armIdle)).
+					beside("read pool of 2", r.ratio("write_p95_ms", armStatic(2), armIdle)))
+		}
 	}
 	return list
 }
