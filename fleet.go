@@ -111,7 +111,9 @@ func (l *fleetLimit) follow(now time.Time) {
 	ceiling = min(ceiling, l.even)
 	// 1 <= floor <= ceiling, or all are 0: it cannot fail.
 	_ = l.bulkhead.SetBounds(min(l.floor, ceiling), ceiling, ceiling)
-	l.bulkhead.SetLimit(min(l.allowed, ceiling))
+	if limit := min(l.allowed, ceiling); limit != l.bulkhead.Limit() { // else a probe would be over
+		l.bulkhead.SetLimit(limit)
+	}
 	if next := l.member.NextTurn(now); !next.IsZero() && !l.stopped {
 		l.followIn(max(next.Sub(now), time.Millisecond))
 	}

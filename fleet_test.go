@@ -90,6 +90,48 @@ func TestFleetLimit(t *testing.T) {
 	})
 }
 
+// TestFleetLimitProbes: a probe lasts until the adaptive limit's decision, whatever polls and
+// the end of the period come before that, as long as they leave the limit where it is.
+func TestFleetLimitProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, member := pgyield.NewFleetLimit(t, 16, fleet.Options{Name: "shop", Limit: 12})
+		poll := func() {
+			member.Name()
+			member.Observe(time.Now(), fleet.View{})
+			l.Follow()
+		}
+		decide := func(how func(int), limit int) {
+			l.EndPeriod()
+			l.Limit()
+			l.Bounds()
+			how(limit)
+		}
+		poll()
+		poll()
+		decide(l.SetLimit, 1)
+		mayRun := func(what string, may bool) (end func()) {
+			t.Helper()
+			permit, err := l.Bulkhead().TryAcquire("a", 1)
+			if (err == nil) != may {
+				t.Errorf("%s: a read runs: %t", what, err == nil)
+			}
+			return permit.Release
+		}
+		end := mayRun("at a limit of 1", true)
+		mayRun("a second one", false)
+		decide(l.Probe, 2)
+		defer mayRun("a second one, in a probe", true)()
+		end()
+		poll()
+		l.EndPeriod()
+		if mayRun("in place of the one that has ended", false); l.Limit() != 2 {
+			t.Errorf("the limit is %d in a probe of 2", l.Limit())
+		}
+		decide(l.SetLimit, 2)
+		defer mayRun("once the level stays", true)()
+	})
+}
+
 // TestFleetLimitMovesBeneath lets a poll move the limit after the adaptive one was told it,
 // and before its decision comes: that is by what it was told.
 func TestFleetLimitMovesBeneath(t *testing.T) {

@@ -45,7 +45,9 @@ func (b *Bulkhead) SetBounds(floor, start, ceiling int) error {
 		b.setPause(ceiling == 0, now)
 		b.floor, b.start, b.ceiling = min(floor, maxCost), min(start, maxCost), min(ceiling, maxCost)
 		b.ceilingFollows = false
-		b.setLimit(b.limit)
+		if limit := min(max(b.limit, b.floor), b.ceiling); limit != b.limit {
+			b.setLimit(limit)
+		}
 	})
 	return nil
 }

@@ -4,9 +4,9 @@ import "time"
 
 // Probe raises the limit as [Bulkhead.SetLimit] does, but lets it be filled only once: as
 // soon as the new limit has been used whole, it lets in no more than the old one did, until
-// limit or bounds are set again. So whoever wants to know what a higher limit does pays once
-// for the reads above the old one, and not also for those that follow while the answer is awaited.
-// A limit that is not higher is set as ever.
+// the limit is set again or bounds move it. So whoever wants to know what a higher limit does
+// pays once for the reads above the old one, and not also for those that follow while the answer
+// is awaited. A limit that is not higher is set as ever.
 func (b *Bulkhead) Probe(limit int) {
 	b.change(func(time.Duration) {
 		from := b.limit

@@ -60,3 +60,28 @@ func TestProbeNotFilled(t *testing.T) {
 		}
 	})
 }
+
+// TestBoundsAndProbe: bounds that leave the limit where it is leave a probe, others end it.
+func TestBoundsAndProbe(t *testing.T) {
+	bubble(t, Options{Limit: 1, Ceiling: 8}, func(t *testing.T, b *Bulkhead) {
+		bounds := func(floor, ceiling int) {
+			t.Helper()
+			if err := b.SetBounds(floor, floor, ceiling); err != nil {
+				t.Fatal(err)
+			}
+		}
+		x, y, z := begin(t, b, "a", 1), begin(t, b, "b", 1), begin(t, b, "c", 1)
+		b.Probe(2)
+		y.mustRun()
+		x.end()
+		bounds(1, 2)
+		z.mustWait()
+		bounds(3, 8)
+		z.mustRun()
+		w := begin(t, b, "d", 1)
+		w.mustRun()
+		y.end()
+		z.end()
+		w.end()
+	})
+}
