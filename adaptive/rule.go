@@ -265,6 +265,7 @@ func (r rule) press(s *state, in input, v pressure.Verdict) outcome {
 	if !own {
 		lead, _ = v.Leading()
 	}
+	probe := s.hold.probing && s.hold.seen == 0
 	s.hold.since, s.hold.seen = in.now, 0 // a probe that presses has not outlasted anything
 	if !in.contended {
 		s.count = 0
@@ -292,7 +293,9 @@ func (r rule) press(s *state, in input, v pressure.Verdict) outcome {
 		}
 		return outcome{to, reasonFloor}
 	}
-	s.series.cut(in.now, in.limit, lead, s.recent)
+	if !probe {
+		s.series.cut(in.now, in.limit, lead, s.recent)
+	}
 	alone := v.Strong && before == 0 && s.raised
 	// A climb that failed is no failed probe: what was marked before it still stands.
 	if lasted := s.proof.refute(in.limit); !s.climb.revoked && (!alone || !lasted) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -204,5 +205,24 @@ func (b *bench) once(ctx context.Context, s *scenario, a arm) (*phase, error) {
 	if a.alone {
 		l.readers = 0
 	}
+	if !s.cold {
+		if err := l.warm(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return l.run(ctx, b.show)
+}
+
+// warm lets each connection that reads will use run one. The first read of a backend maps the
+// server's whole cache, which can take longer than the read itself; a program's connections
+// have that behind them. The reads of an arm that limits them go past its limit here.
+func (l *load) warm(ctx context.Context) error {
+	n := min(l.readers, l.target.conns)
+	failed := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { failed[i] = l.read(pgyield.Ungated(ctx), l.target.readPool(), 0) })
+	}
+	all.Wait()
+	return errors.Join(failed...)
 }

@@ -96,7 +96,7 @@ func coldStart(params string) *scenario {
 	return &scenario{
 		name: "cold start", about: "A pool that meets reads and writes at once, with nothing to compare with.",
 		arms:   append(some(allArms(params), armIdle), yieldArm(armYield, params, pgyield.Options{})),
-		timing: timing{0, 0, 12 * time.Second}, fixed: timing{measure: 4 * time.Second},
+		timing: timing{0, 0, 12 * time.Second}, fixed: timing{measure: 4 * time.Second}, cold: true,
 		setUp: func(db *database, l *load) { l.read = db.read },
 		custom: func(p *phase, f figures) {
 			f["p95_late_ms"] = p95In(p, 8*time.Second, 12*time.Second)

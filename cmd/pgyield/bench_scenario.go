@@ -19,6 +19,8 @@ type scenario struct {
 	timing
 	// fixed is that of arms that learn nothing; zero: the same.
 	fixed timing
+	// cold leaves the connections as they are opened.
+	cold bool
 	// rounds: 0: as many as asked for.
 	rounds int
 	// custom adds figures of the scenario's own to those every run has.

@@ -30,17 +30,23 @@ type pool interface {
 type target struct {
 	pool   pool                                               // of the writes
 	reads  pool                                               // of the reads; nil: the same
+	conns  int                                                // that reads may use
 	around func(ctx context.Context, read func() error) error // a limiter before the reads; nil: none
 	close  func()
 	gate   func() *gate
 	taken  func() []decision // and forgotten; nil: the target decides nothing
 }
 
-func (t *target) read(ctx context.Context, read func(pool) error) error {
-	p := t.reads
-	if p == nil {
-		p = t.pool
+// readPool is the pool that reads go to.
+func (t *target) readPool() pool {
+	if t.reads != nil {
+		return t.reads
 	}
+	return t.pool
+}
+
+func (t *target) read(ctx context.Context, read func(pool) error) error {
+	p := t.readPool()
 	if t.around == nil {
 		return read(p)
 	}
@@ -56,7 +62,7 @@ func openPlain(ctx context.Context, db *database, conns int) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	return target{pool: p, close: p.Close, gate: func() *gate { return nil }}, nil
+	return target{pool: p, conns: conns, close: p.Close, gate: func() *gate { return nil }}, nil
 }
 
 func openYield(ctx context.Context, db *database, conns int) (target, error) {
@@ -76,6 +82,7 @@ func openYieldWith(ctx context.Context, db *database, conns int, params string, 
 		return target{}, err
 	}
 	t := targetOf(p)
+	t.conns = conns
 	t.taken = made.take
 	return t, nil
 }
