@@ -10,7 +10,7 @@ import (
 // nothing can press. So the limit dips to its floor once: what writes take when the
 // reads that ran are gone is the first baseline.
 const (
-	dipDrain   = 8 * time.Second // reads that run longer are not waited for
+	dipDrain   = 8 * time.Second // without one that ends, reads are not waited for
 	dipLearn   = 2 * time.Second
 	dipPeriods = 4 // the first is the backlog's
 )
@@ -20,6 +20,8 @@ type dip struct {
 	active  bool
 	from    int // the limit before
 	began   time.Time
+	fewest  int       // reads that ran at a time; 0: not known
+	ended   time.Time // when fewer ran than ever before
 	drained time.Time
 	periods int // since it drained
 
@@ -39,6 +41,21 @@ func (d *dip) wanted(now time.Time, limit int, b Bounds, contended bool, v press
 
 func (d *dip) begin(now time.Time, limit int) {
 	d.active, d.from, d.began, d.drained, d.periods = true, limit, now, time.Time{}, 0
+	d.fewest, d.ended = 0, now
+}
+
+// draining is true while it is worth waiting for the reads that run: one of them has ended
+// lately, or they are still half of what the limit was, so that little is held back for it.
+// Longer reads are given more time at each try.
+func (d *dip) draining(now time.Time, running int, longest time.Duration) bool {
+	if d.fewest > 0 && running < d.fewest {
+		d.ended = now
+	}
+	if d.fewest == 0 || running < d.fewest {
+		d.fewest = running
+	}
+	patience := max(dipDrain, 2*d.length)
+	return (now.Sub(d.ended) < patience || 2*running >= d.from) && now.Sub(d.began) < max(patience, longest)
 }
 
 // over takes in a period of the dip and reports whether it ended.
@@ -47,7 +64,7 @@ func (d *dip) over(now time.Time, low, running int, need bool, shortest, longest
 	case d.drained.IsZero():
 		if running <= low {
 			d.drained = now
-		} else if now.Sub(d.began) < max(dipDrain, 2*d.length) { // longer reads are given more time at each try
+		} else if d.draining(now, running, longest) {
 			return false
 		}
 		if !d.drained.IsZero() {

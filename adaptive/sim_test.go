@@ -211,6 +211,22 @@ func TestColdStartLongReads(t *testing.T) {
 	})
 }
 
+// TestColdStartSlowDrain: reads of before the dip are waited for while most of them run, and
+// while they end one after another.
+func TestColdStartSlowDrain(t *testing.T) {
+	seeds(t, wide, Options{}, func(t *testing.T, m *model, l *Limit) {
+		m.readers, m.work = 16, 1800*time.Millisecond // alone; the sixteen end from 11 to 15 s on
+		m.run(l, time.Minute, func(d Decision) {
+			if d.Reason == reasonUntaught {
+				t.Errorf("at limit %d: %s", d.From, d.Reason)
+			}
+		})
+		if m.limit > 2 {
+			t.Errorf("after a minute the limit is %d", m.limit)
+		}
+	})
+}
+
 // TestStartAtTheFloor: a limit that starts at its lowest rises where reads contend and
 // do no harm, though reads were never quiet.
 func TestStartAtTheFloor(t *testing.T) {
