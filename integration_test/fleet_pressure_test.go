@@ -12,11 +12,11 @@ import (
 	"github.com/pgyield/pgyield/pressure"
 )
 
-// suffering is a write that takes 150 ms while more than 16 reads run in its database: what
-// reads do to writes, on any machine.
+// suffering is a write that takes 600 ms while more than 16 reads run in its database: what
+// reads do to writes, on any machine, and more than a slow one does to them by itself.
 const suffering = `with r as (select count(*) as n from pg_stat_activity
  where state = 'active' and datname = current_database() and query like 'select pg_sleep%')
- insert into writes select pg_sleep(case when n > 16 then 0.15 else 0 end)::text from r`
+ insert into writes select pg_sleep(case when n > 16 then 0.6 else 0 end)::text from r`
 
 // overload keeps a pool's reads and writes going: more reads than it may run.
 func overload(t *testing.T, pool *pgyield.Pool) {
@@ -53,7 +53,7 @@ func TestFleetUnderPressure(t *testing.T) {
 	for _, dsn := range []string{ours, lone} {
 		mustExec(t, connectTo(t, dsn), "create table writes (x text)")
 	}
-	options := pressure.Options{OwnWrites: 75 * time.Millisecond}
+	options := pressure.Options{OwnWrites: 300 * time.Millisecond}
 	one := newPressed(t, lone, "", options)
 	var members []*pgyield.Pool
 	for range 4 {
