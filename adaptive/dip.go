@@ -48,11 +48,11 @@ func (d *dip) begin(now time.Time, limit int) {
 // lately, or they are still half of what the limit was, so that little is held back for it.
 // Longer reads are given more time at each try.
 func (d *dip) draining(now time.Time, running int, longest time.Duration) bool {
-	if d.fewest > 0 && running < d.fewest {
-		d.ended = now
-	}
-	if d.fewest == 0 || running < d.fewest {
+	switch {
+	case d.fewest == 0:
 		d.fewest = running
+	case running < d.fewest:
+		d.fewest, d.ended = running, now
 	}
 	patience := max(dipDrain, 2*d.length)
 	return (now.Sub(d.ended) < patience || 2*running >= d.from) && now.Sub(d.began) < max(patience, longest)

@@ -26,9 +26,6 @@ func (h *hold) raised(level int, now time.Time) {
 	}
 }
 
-// probes is true when the level that pressed was reached again just now.
-func (h *hold) probes(now time.Time) bool { return h.probing && h.since.Equal(now) }
-
 // pressed takes note of a cut at that level. Descending is true while the limit has
 // not been raised since the last cut: then it is one descent, not a failed probe.
 func (h *hold) pressed(level int, now time.Time, descending bool, shortest, longest time.Duration) {

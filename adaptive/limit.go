@@ -179,20 +179,22 @@ func (l *Limit) decide(p poll) Decision {
 	d.Pressing = d.Verdict.Pressing
 
 	var out outcome
+	before := l.state.hold
 	l.state, out = l.rule.next(l.state, input{
 		now: now, limit: d.From, bounds: bounds, contended: d.Contended, behind: behind, activity: d.Activity, verdict: d.Verdict,
 	})
 	d.To, d.Reason = out.to, out.reason
-	l.move(d)
+	l.move(d, l.state.hold.probing && !before.probing)
 	d.AtFloor = l.atFloor(now, d.To, bounds)
 	l.publish(&d, p)
 	return d
 }
 
-// move brings the limit to where a period has led.
-func (l *Limit) move(d Decision) {
+// move brings the limit to where a period has led. With probe, that is a level that pressed,
+// reached again.
+func (l *Limit) move(d Decision, probe bool) {
 	prober, ok := l.limiter.(Prober)
-	probe := ok && d.To > d.From && l.state.hold.probes(d.At)
+	probe = probe && ok
 	switch {
 	case probe:
 		prober.Probe(d.To)

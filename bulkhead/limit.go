@@ -45,8 +45,8 @@ func (b *Bulkhead) SetBounds(floor, start, ceiling int) error {
 		b.setPause(ceiling == 0, now)
 		b.floor, b.start, b.ceiling = min(floor, maxCost), min(start, maxCost), min(ceiling, maxCost)
 		b.ceilingFollows = false
-		if limit := min(max(b.limit, b.floor), b.ceiling); limit != b.limit {
-			b.setLimit(limit)
+		if b.limit < b.floor || b.limit > b.ceiling {
+			b.setLimit(b.limit)
 		}
 	})
 	return nil
