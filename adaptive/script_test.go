@@ -134,6 +134,32 @@ func TestAProbeThatPresses(t *testing.T) {
 	}
 }
 
+// TestAProbeThatFailsAtOnce is the comparison itself: bad windows after it acquit nobody. One
+// that was calm first is a cut as any other, and its experiment may.
+func TestAProbeThatFailsAtOnce(t *testing.T) {
+	const own = pressure.OwnWrites
+	for calm, want := range map[int]string{0: reasonFloor, 1: reasonUnhelpful} {
+		p := newScript(t)
+		p.limit, p.s.hold = 1, hold{level: 2, length: DefaultHold}
+		p.period(ms{own: 1})
+		for range calm {
+			p.period(ms{own: 1})
+		}
+		p.change = func(v *pressure.Verdict) { v.Strong = true }
+		if out := p.period(ms{own: 5}); out.to != 1 {
+			t.Fatalf("after %d calm periods: to %d: %s", calm, out.to, out.reason)
+		}
+		p.change = nil
+		seen := map[string]bool{}
+		for range 14 { // three seconds and a half: no trial at the floor yet
+			seen[p.period(ms{own: 4.5}).reason] = true
+		}
+		if !seen[want] || seen[reasonUnhelpful] != (want == reasonUnhelpful) {
+			t.Errorf("after %d calm periods: %v", calm, seen)
+		}
+	}
+}
+
 // TestOneBadWindow alone, however strong, against a limit that has lasted, cuts and marks
 // nothing; so does none against one that has not; and another soon after marks.
 func TestOneBadWindow(t *testing.T) {
