@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -37,10 +38,9 @@ func crowdPool(t testing.TB, dsn, params string, options pgyield.Options) *pgyie
 func TestFleetCrowd(t *testing.T) {
 	const pools, limit = 300, 40
 	dsn := manyConns(t, "1000").DSN()
-	// Many polls, so that all have seen all soon; and turns are by the server's clock.
-	// That 300 connect at once takes a slow machine longer than a poll may: each would give
-	// up and connect again, for good.
-	options := pgyield.Options{Fleet: pgyield.FleetOptions{PollRate: 300}, Pressure: pressure.Options{Timeout: 30 * time.Second}}
+	// More polls than by default, so that all have seen all soon, and no more than a slow
+	// machine can answer beside the reads, in the time it wants for that; turns are by the server's clock.
+	options := pgyield.Options{Fleet: pgyield.FleetOptions{PollRate: 60}, Pressure: pressure.Options{Timeout: 30 * time.Second}}
 	var list []*pgyield.Pool
 	var served [pools]atomic.Int64
 	var stops []func()
@@ -48,7 +48,7 @@ func TestFleetCrowd(t *testing.T) {
 		pool := crowdPool(t, dsn, "yield_fleet=crowd yield_fleet_limit=40", options)
 		list = append(list, pool)
 		stops = append(stops, background(t.Context(), 1, func(ctx context.Context) {
-			if _, err := pool.Exec(ctx, "select pg_sleep(0.02)"); err == nil {
+			if _, err := pool.Exec(ctx, "select pg_sleep(0.05)"); err == nil {
 				served[i].Add(1)
 			} else if ctx.Err() == nil {
 				t.Error(err)
@@ -66,12 +66,18 @@ func TestFleetCrowd(t *testing.T) {
 		all.Wait()
 	}()
 	polled := func() (string, bool) {
+		connected, polled, failed := 0, 0, uint64(0)
 		for _, p := range list {
-			if p.ReadStat().Polls().PollsOK < 3 {
-				return "", false
+			s := p.ReadStat().Polls()
+			if s.Connected {
+				connected++
 			}
+			if s.PollsOK >= 3 {
+				polled++
+			}
+			failed += uint64(s.PollsFailed)
 		}
-		return "", true
+		return fmt.Sprintf("%d are connected, %d have polled, %d polls failed", connected, polled, failed), polled == pools
 	}
 	comesTrue(t, 3*time.Minute, "all have polled three times", polled)
 	w := startWatch(t, withParams(dsn))
@@ -88,10 +94,11 @@ func TestFleetCrowd(t *testing.T) {
 		return "", true
 	})
 	time.Sleep(5*time.Second - time.Since(begun)) // of which turns take 4
-	// For moments there are, besides, reads whose turn has ended beneath them.
+	// For moments there are, besides, reads whose turn has ended beneath them: more of them where
+	// a machine is slow to end them.
 	s := w.since(t, limit, begun)
 	t.Logf("of %d, %.1f ran on average and %d at most (%d looks)", limit, s.mean, s.peak, s.looks)
-	if s.mean > limit+2 || s.peak > limit*3/2 {
+	if s.mean > limit+2 || s.peak > limit*2 {
 		t.Errorf("%.1f ran on average and %d at most, on a limit of %d", s.mean, s.peak, limit)
 	}
 }

@@ -2,6 +2,8 @@ package integration_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -49,7 +51,7 @@ type pressureCase struct {
 	reads int    // how many want to run
 	sql   string // what each runs
 	// press makes the pressure until the load's context ends.
-	press func(r *pressureRig, l *mixedLoad)
+	press func(r *pressureRig, l *mixedLoad) error
 	// relieve ends what does not end with the load.
 	relieve func(r *pressureRig)
 	// shows is what a period must show, shownBy in words.
@@ -67,24 +69,24 @@ const briefRead = "select pg_sleep(0.02)"
 func pressureCases() []pressureCase {
 	return []pressureCase{{
 		name: "processor", limit: 8, reads: 10, sql: heavyAggregate, shownBy: "the server's WAL signal presses, and own writes do",
-		press:   func(r *pressureRig, _ *mixedLoad) { r.box.cpus("0.25") },
+		press:   func(r *pressureRig, _ *mixedLoad) error { r.box.cpus("0.25"); return nil },
 		relieve: func(r *pressureRig) { r.box.cpus(r.box.docker("info", "--format", "{{.NCPU}}")) },
 		shows: func(r *pressureRig, w watched) bool {
 			return pressesBy(w.server, r.storage()...) && pressesBy(w.own, pressure.OwnWrites) && w.all.Pressing
 		},
 	}, {
 		name: "small fsyncs", limit: 2, reads: 4, sql: briefRead, inTurn: true, shownBy: "the server's WAL signal presses, and own writes do",
-		press: func(r *pressureRig, l *mixedLoad) { r.smallSyncs(l) },
+		press: func(r *pressureRig, l *mixedLoad) error { r.smallSyncs(l); return nil },
 		shows: func(r *pressureRig, w watched) bool {
 			return pressesBy(w.server, r.storage()...) && pressesBy(w.own, pressure.OwnWrites) && w.all.Pressing
 		},
 	}, {
 		name: "queue on a row beside contending reads", limit: 2, reads: 4, sql: briefRead, shownBy: "the lock wait presses",
-		press: func(_ *pressureRig, l *mixedLoad) { l.queueOnRow(8) },
+		press: func(_ *pressureRig, l *mixedLoad) error { l.queueOnRow(8); return nil },
 		shows: func(_ *pressureRig, w watched) bool { return pressesBy(w.server, pressure.LockWait) && w.all.Pressing },
 	}, {
 		name: "DDL behind a long read", limit: 2, reads: 4, sql: briefRead, shownBy: "the limit is asked not to rise, and nothing on the server presses",
-		press: func(r *pressureRig, l *mixedLoad) { r.blockDDL(l) },
+		press: func(r *pressureRig, l *mixedLoad) error { return r.blockDDL(l) },
 		shows: func(_ *pressureRig, w watched) bool {
 			s, ok := w.server.Signal(pressure.RelationLock)
 			return w.all.Freeze && w.server.Freeze && !w.server.Pressing && ok && s.Value > 300*time.Millisecond && !s.Pressing
@@ -138,7 +140,9 @@ func (r *pressureRig) show(t *testing.T, c pressureCase) error {
 	l.readSQL.Store(&c.sql)
 	l.read(c.reads)
 	if c.press != nil {
-		c.press(r, l)
+		if err := c.press(r, l); err != nil {
+			return fmt.Errorf("%s: making it so: %w", w.name, err)
+		}
 	}
 	began := time.Now()
 	if err := w.until(30*time.Second, c.shownBy, func(one watched) bool { return c.shows(r, one) }); err != nil {
@@ -217,22 +221,37 @@ func (l *mixedLoad) queueOnRow(sessions int) {
 
 // blockDDL leaves an ALTER TABLE behind a transaction that has read the table, and four
 // sessions behind that. No write needs the table.
-func (r *pressureRig) blockDDL(l *mixedLoad) {
-	run := func(statements ...string) {
-		l.writers.Go(func() {
-			conn, err := pgx.Connect(l.ctx, r.dsn)
-			if err != nil {
-				return
+func (r *pressureRig) blockDDL(l *mixedLoad) error {
+	// Sessions come in this order whatever a machine takes to let them in.
+	session := func(last string, first ...string) error {
+		conn, err := pgx.Connect(l.ctx, r.dsn)
+		if err != nil {
+			return err
+		}
+		for _, sql := range first {
+			if _, err = conn.Exec(l.ctx, sql); err != nil {
+				break
 			}
+		}
+		l.writers.Go(func() {
 			defer func() { _ = conn.Close(context.Background()) }()
-			for _, sql := range statements {
-				_, _ = conn.Exec(l.ctx, sql)
+			if err == nil {
+				_, _ = conn.Exec(l.ctx, last) // it ends with the load
 			}
 		})
+		return err
 	}
-	run("create table if not exists pressure_ddl ()", "begin", "select * from pressure_ddl", "select pg_sleep(60)")
-	run("select pg_sleep(0.5)", "alter table pressure_ddl add column if not exists n int")
+	const wait = `do $$ begin
+		while not exists (select from pg_locks where not granted and relation = 'pressure_ddl'::regclass) loop
+			perform pg_sleep(0.02);
+		end loop; end $$`
+	err := errors.Join(
+		session("select pg_sleep(60)", "create table if not exists pressure_ddl ()", "begin", "select * from pressure_ddl"),
+		session("alter table pressure_ddl add column if not exists n int"),
+		session("select", wait),
+	)
 	for range 4 {
-		run("select pg_sleep(0.7)", "select * from pressure_ddl")
+		err = errors.Join(err, session("select * from pressure_ddl"))
 	}
+	return err
 }

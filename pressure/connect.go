@@ -15,7 +15,9 @@ import (
 // oldest is what a server is taken for that does not tell its version.
 const oldest = 130000
 
-// connect makes the connection where there is none and it is not too early.
+// connect waits for the connection that is being made where there is none; it begins to
+// make one unless it is too early. It leaves half of the poll's time for the poll: one that
+// is given up costs the connection.
 func (p *Poller) connect(ctx context.Context) error {
 	if p.conn != nil && !p.conn.IsClosed() {
 		return nil
@@ -23,35 +25,44 @@ func (p *Poller) connect(ctx context.Context) error {
 	if p.conn != nil {
 		p.drop(nil)
 	}
-	if time.Now().Before(p.retryAt) || !p.reap(ctx) {
-		return ErrBackoff
+	if p.attempt == nil {
+		if time.Now().Before(p.retryAt) || !p.reap(ctx) {
+			return ErrBackoff
+		}
+		p.attempt = p.begin()
 	}
-	conn, err := p.dial(ctx)
-	if err != nil {
-		p.drop(err)
-		return err
+	ctx, cancel := context.WithTimeout(ctx, p.options.Timeout/2)
+	defer cancel()
+	select {
+	case <-p.attempt.done:
+	case <-ctx.Done():
+		return fmt.Errorf("connecting: %w", ctx.Err()) // the next poll may find it made
 	}
-	p.conn = conn
+	made := p.attempt
+	p.attempt, p.conn = nil, made.conn
+	if made.err != nil {
+		if ranOut(made.err) {
+			p.patience = min(2*p.patience, max(longestAttempt, p.options.Timeout))
+		}
+		p.drop(made.err)
+		return made.err
+	}
+	p.meet(made.self)
+	return nil
+}
+
+// meet prepares polling on a new connection.
+func (p *Poller) meet(self identity) {
+	p.patience = 0
 	if p.maintains == 0 {
 		p.maintain = time.Time{} // due at each connect, unless it failed lately
 	}
-	p.query = queryKind{parts: allParts, names: p.options.Name != nil, mark: p.options.Mark != ""}
-	p.marked, p.direct, p.prepared = false, false, ""
+	p.query = queryKind{parts: allParts, version: self.version, names: p.options.Name != nil, mark: p.options.Mark != ""}
+	p.marked, p.direct, p.prepared = false, self.direct && !p.shared, ""
 	p.mu.Lock()
 	p.stat.Connects++
+	p.stat.Version, p.stat.Role, p.stat.Refused = self.version, self.role, nil
 	p.mu.Unlock()
-	return p.describe(ctx)
-}
-
-// dial makes a connection, with what BeforeConnect has to say about it.
-func (p *Poller) dial(ctx context.Context) (*pgx.Conn, error) {
-	config := p.config.Copy()
-	if before := p.options.BeforeConnect; before != nil {
-		if err := before(ctx, config); err != nil {
-			return nil, fmt.Errorf("BeforeConnect: %w", err)
-		}
-	}
-	return pgx.ConnectConfig(ctx, monitorConfig(config, p.net))
 }
 
 // reap forgets clean-ups that ended, and reports whether another connection may be
@@ -83,38 +94,6 @@ func (p *Poller) reap(ctx context.Context) bool {
 	}
 	p.dying = left
 	return len(left) < maxDying
-}
-
-// describe asks who we are and whom we talk to. A server that refuses to say is
-// judged by what it reported while connecting.
-func (p *Poller) describe(ctx context.Context) error {
-	p.query.version = reportedVersion(p.conn.PgConn().ParameterStatus("server_version"))
-	role := p.config.User
-	rows, err := p.conn.Query(ctx, "SELECT /* pgyield */ current_setting('server_version_num') AS server_version_num,"+
-		" current_user::text AS role_name, pg_backend_pid() = $1::int8 AS direct",
-		pgx.QueryExecModeExec, int64(p.conn.PgConn().PID()))
-	var r row
-	if err == nil {
-		r, err = scanRow(rows)
-	}
-	var refused *pgconn.PgError
-	if err != nil && (!errors.As(err, &refused) || p.conn.IsClosed()) {
-		p.drop(err)
-		return err
-	}
-	if v := r.reading("server_version_num"); v.Known {
-		p.query.version = int(v.Value)
-	}
-	// The process that answers is the one that greeted us; a bouncer greets with a number
-	// of its own.
-	p.direct = !p.shared && r["direct"] == "t"
-	if r["role_name"] != "" {
-		role = r["role_name"]
-	}
-	p.mu.Lock()
-	p.stat.Version, p.stat.Role, p.stat.Refused = p.query.version, role, nil
-	p.mu.Unlock()
-	return nil
 }
 
 // reportedVersion reads the server_version that a server reports, such as

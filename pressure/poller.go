@@ -33,6 +33,8 @@ type Poller struct {
 	// turn is held by the one poll in flight. It guards the fields below it.
 	turn      chan struct{}
 	conn      *pgx.Conn
+	attempt   *attempt      // the connection that is being made; nil: none
+	patience  time.Duration // how long the last attempt was given; 0: it succeeded
 	query     queryKind
 	marked    bool   // a poll has left our mark in conn's session
 	direct    bool   // conn leads to one server process, so that the poll may be prepared
@@ -65,7 +67,7 @@ func NewPoller(config *pgx.ConnConfig, options Options) (*Poller, error) {
 		return nil, err
 	}
 	p := &Poller{
-		config: config.Copy(), options: options, net: newTransport(), closed: make(chan struct{}),
+		config: config.Copy(), options: options, net: newTransport(options.Timeout), closed: make(chan struct{}),
 		turn: make(chan struct{}, 1), said: map[string]bool{},
 	}
 	return p, nil
@@ -198,9 +200,8 @@ func (p *Poller) learn(s Sample) {
 	}
 }
 
-// drop closes the connection in the background and sets when the next may be made: at
-// once the first time, later after ever longer waits. An attempt that ran out of time
-// has waited already.
+// drop closes the connection in the background and sets when the next may be made: at once the first
+// time, later after ever longer waits. An attempt that ran out of time has waited already.
 func (p *Poller) drop(why error) {
 	if p.conn != nil {
 		conn := p.conn
@@ -221,7 +222,7 @@ func (p *Poller) drop(why error) {
 	}
 	p.retryAt = time.Time{}
 	switch {
-	case pgconn.Timeout(why) || errors.Is(why, context.DeadlineExceeded):
+	case ranOut(why):
 		return
 	case p.backoff == 0:
 		p.backoff = p.options.BackoffMin
@@ -230,6 +231,11 @@ func (p *Poller) drop(why error) {
 	wait := time.Duration(float64(p.backoff) * (0.75 + 0.5*rand.Float64()))
 	p.retryAt = time.Now().Add(wait)
 	p.backoff = min(2*p.backoff, p.options.BackoffMax)
+}
+
+// ranOut is true for the error of what was given up for lack of time.
+func ranOut(err error) bool {
+	return pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // Close ends the poll in flight and the connection, and waits for both. It may be
@@ -241,6 +247,10 @@ func (p *Poller) Close() {
 	})
 	p.turn <- struct{}{}
 	defer func() { <-p.turn }()
+	if p.attempt != nil {
+		<-p.attempt.done
+		p.attempt, p.conn = nil, p.attempt.conn
+	}
 	if p.conn != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		_ = p.conn.Close(ctx)

@@ -217,7 +217,7 @@ func TestTargetSessionAttrsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := monitorConfig(config, newTransport()); c.ValidateConnect == nil {
+	if c := monitorConfig(config, newTransport(time.Second)); c.ValidateConnect == nil {
 		t.Error("the monitor would look at any server, not at the one that is written to")
 	}
 }
@@ -312,6 +312,92 @@ func TestPollerOutlastsAHangingPoll(t *testing.T) {
 		}
 		if m.logged("no sample") != 1 || m.logged("sampled again") != 1 {
 			t.Errorf("the log:\n%s", m.log)
+		}
+	})
+}
+
+// TestPollerOutlastsASlowConnect: a server that takes longer than a poll to let one in is
+// polled all the same, over one connection that is made once.
+func TestPollerOutlastsASlowConnect(t *testing.T) {
+	const slow = 11 * time.Second // attempts of 2 s, 4 s and 8 s come to nothing
+	withPoller(t, Options{}, func(m *monitored, p *Poller) {
+		m.set(func(ctx context.Context, q pgfake.Query) *pgfake.Result {
+			if !isPoll(q) { // who we are and whom we talk to, asked once for each connection
+				_ = pgfake.Sleep(ctx, slow)
+			}
+			return nil
+		})
+		start := time.Now()
+		for {
+			began := time.Now()
+			_, err := p.Sample(context.Background())
+			if d := time.Since(began); d > 2*time.Second {
+				t.Errorf("a poll took %v", d)
+			}
+			if err == nil {
+				break
+			}
+			if time.Since(start) > time.Minute {
+				t.Fatal("no poll in a minute")
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		// 14 s for the attempts that end too early, 11 s for the one that does not, and polls between.
+		if d := time.Since(start); d > 30*time.Second {
+			t.Errorf("the first poll succeeded after %v", d)
+		}
+		if s := p.Stat(); s.Connects != 1 || m.logged("no sample") != 1 {
+			t.Errorf("stat %+v, the log:\n%s", s, m.log)
+		}
+	})
+}
+
+// TestConnectingLeavesTimeForThePoll: one that finds its connection late does not begin
+// what it would have to give up, and the connection with it.
+func TestConnectingLeavesTimeForThePoll(t *testing.T) {
+	withPoller(t, Options{}, func(m *monitored, p *Poller) {
+		m.set(func(ctx context.Context, q pgfake.Query) *pgfake.Result {
+			slow := 1900 * time.Millisecond
+			if isPoll(q) {
+				slow = 300 * time.Millisecond
+			}
+			_ = pgfake.Sleep(ctx, slow)
+			return nil
+		})
+		for p.Stat().PollsOK == 0 && p.Stat().PollsFailed < 10 {
+			_, _ = p.Sample(context.Background())
+		}
+		if s := p.Stat(); s.PollsOK != 1 || s.Connects != 1 {
+			t.Errorf("stat %+v", s)
+		}
+	})
+}
+
+// TestAttemptsGrow: each attempt that runs out of time is followed by one of twice the
+// time, and the length is forgotten once one succeeds.
+func TestAttemptsGrow(t *testing.T) {
+	withPoller(t, Options{}, func(m *monitored, p *Poller) {
+		m.fake.HangStartup()
+		var began []time.Duration
+		start := time.Now()
+		for dials := 0; time.Since(start) < time.Minute; {
+			_, _ = p.Sample(context.Background())
+			if n := int(m.fake.Dials()); n > dials {
+				dials, began = n, append(began, time.Since(start))
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		// After 2, 6, 14, 30 and 46 s, and within a poll of that.
+		if len(began) < 5 || len(began) > 6 {
+			t.Errorf("dialled at %v", began)
+		}
+		m.fake.Accept()
+		for p.Stat().PollsOK == 0 {
+			_, _ = p.Sample(context.Background())
+			time.Sleep(100 * time.Millisecond)
+		}
+		if p.patience != 0 {
+			t.Errorf("a later attempt is given %v", p.patience)
 		}
 	})
 }
@@ -533,6 +619,10 @@ func TestCloseWaitsForEverything(t *testing.T) {
 			go func() { _, _ = p.Sample(context.Background()) }()
 			synctest.Wait()
 		},
+		"connecting without a poll that waits": func(m *monitored, p *Poller) {
+			m.fake.HangStartup()
+			_, _ = p.Sample(context.Background())
+		},
 		"cleaning up": func(m *monitored, p *Poller) {
 			_, _ = p.Sample(context.Background())
 			m.set(hangPolls)
@@ -544,8 +634,16 @@ func TestCloseWaitsForEverything(t *testing.T) {
 			withPoller(t, Options{}, func(m *monitored, p *Poller) {
 				m.t = t
 				prepare(m, p)
+				under := p.attempt
 				start := time.Now()
 				p.Close()
+				if under != nil {
+					select {
+					case <-under.done:
+					default:
+						t.Error("an attempt to connect goes on")
+					}
+				}
 				p.Close()
 				if d := time.Since(start); d > 1100*time.Millisecond {
 					t.Errorf("Close took %v", d)
