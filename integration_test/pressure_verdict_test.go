@@ -157,20 +157,46 @@ func (r *pressureRig) show(t *testing.T, c pressureCase) error {
 	return nil
 }
 
-// learn waits for a baseline of own writes and of what the version offers; reads are
-// quiet. The first seconds do not count: the pool connects.
+// learn waits for baselines of own writes and of what the version offers that are of calm;
+// reads are quiet. What is learned while servers that have just started are busy with
+// themselves is many times that, so it is learned anew until it no longer halves.
 func (r *pressureRig) learn(w *verdictWatch) error {
-	time.Sleep(time.Second)
-	w.reset.Store(true)
-	w.begin()
-	return w.until(30*time.Second, "every baseline is known", func(one watched) bool {
-		for _, name := range append(r.storage(), pressure.OwnWrites, pressure.LockWait) {
-			if s, ok := one.all.Signal(name); !ok || s.Threshold == 0 {
+	time.Sleep(time.Second) // the pool connects
+	var before []time.Duration
+	for range 10 {
+		learned, err := r.learnOnce(w)
+		if err != nil {
+			return err
+		}
+		calm := before != nil
+		for i := range before {
+			calm = calm && (learned[i] >= before[i]/2 || before[i] < 2*time.Millisecond)
+		}
+		if calm {
+			return nil
+		}
+		before = learned
+	}
+	return fmt.Errorf("%s: each baseline that is learned is half of the last: %v", w.name, before)
+}
+
+// learnOnce has the judges learn from nothing, and returns what they have for own writes, lock waits
+// and storage.
+func (r *pressureRig) learnOnce(w *verdictWatch) (baselines []time.Duration, err error) {
+	w.forget()
+	names := append([]string{pressure.OwnWrites, pressure.LockWait}, r.storage()...)
+	err = w.until(30*time.Second, "every baseline is known", func(one watched) bool {
+		baselines = baselines[:0]
+		for _, name := range names {
+			s, ok := one.all.Signal(name)
+			if !ok || s.Threshold == 0 {
 				return false
 			}
+			baselines = append(baselines, s.Baseline)
 		}
 		return true
 	})
+	return baselines, err
 }
 
 // checkAbsent: a signal that the version does not offer is listed in no period.

@@ -110,6 +110,15 @@ func (w *verdictWatch) begin() {
 	w.seen, w.errs = nil, nil
 }
 
+// forget has the judges forget what they learned, and forgets the periods up to then.
+func (w *verdictWatch) forget() {
+	w.reset.Store(true)
+	for w.reset.Load() {
+		time.Sleep(watchPeriod / 10)
+	}
+	w.begin()
+}
+
 func (w *verdictWatch) since() []watched {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -382,7 +382,7 @@ func TestAttemptsGrow(t *testing.T) {
 		start := time.Now()
 		for dials := 0; time.Since(start) < time.Minute; {
 			_, _ = p.Sample(context.Background())
-			if n := int(m.fake.Dials()); n > dials {
+			if n := m.fake.Dials(); n > dials {
 				dials, began = n, append(began, time.Since(start))
 			}
 			time.Sleep(100 * time.Millisecond)
