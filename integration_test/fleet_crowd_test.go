@@ -66,7 +66,7 @@ func TestFleetCrowd(t *testing.T) {
 		all.Wait()
 	}()
 	polled := func() (string, bool) {
-		connected, polled, failed := 0, 0, int64(0)
+		connected, polled, failed := 0, 0, uint64(0)
 		for _, p := range list {
 			s := p.ReadStat().Polls()
 			if s.Connected {
