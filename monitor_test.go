@@ -180,7 +180,9 @@ func TestMonitorOutlastsASilentServer(t *testing.T) {
 			defer mu.Unlock()
 			attempts = append(attempts, time.Now())
 		}
-		s := setup{params: []string{"pool_max_conns=4", "pool_min_conns=2"}}
+		// A health check holds all idle connections for a moment: a query in that moment would
+		// wait for a new one, which a silent server does not give.
+		s := setup{params: []string{"pool_max_conns=4", "pool_min_conns=2", "pool_health_check_period=1h"}}
 		s.options.MonitorConfig = &pgx.ConnConfig{}
 		s.configure = func(c *pgyield.Config) {
 			*s.options.MonitorConfig = *c.ConnConfig.Copy()

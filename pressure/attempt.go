@@ -13,14 +13,17 @@ import (
 // longestAttempt bounds an attempt to connect, unless a poll may take longer.
 const longestAttempt = 16 * time.Second
 
-// attempt is a connection that is being made. It outlives the poll that began it: many
-// pools that start at once on a slow server would otherwise each give up, and begin
-// again together, for good.
+// errLate is a poll's error that has its connection too late to ask: one that is given up
+// costs the connection.
+var errLate = errors.New("connecting took the poll's time")
+
+// attempt is a connection that is being made.
 type attempt struct {
-	done chan struct{} // closed when what follows is set
-	conn *pgx.Conn     // of no use with err, yet to be closed; nil: none was made
-	self identity
-	err  error
+	cancel context.CancelFunc
+	done   chan struct{} // closed when what follows is set
+	conn   *pgx.Conn     // of no use with err, but to be closed; nil: none was made
+	self   identity
+	err    error
 }
 
 // identity is who we are and whom we talk to.
@@ -30,19 +33,86 @@ type identity struct {
 	direct  bool // the process that answers is the one that greeted us
 }
 
+// race waits for a connection from a new attempt, or from the elder: one that an earlier
+// poll has left behind. A server that hangs may answer a new one only, while many pools that
+// start at once on a slow server would give up and begin again together, for good, if each
+// attempt ended with its poll. It returns nil when the poll's time is over.
+func (p *Poller) race(ctx context.Context) *attempt {
+	fresh := p.begin()
+	for {
+		var elder chan struct{}
+		if p.elder != nil {
+			elder = p.elder.done
+		}
+		select {
+		case <-elder:
+			made := p.elder
+			p.elder = nil
+			if made.err == nil {
+				p.abandon(fresh)
+				return made
+			}
+			p.abandon(made)
+		case <-fresh.done:
+			if fresh.err == nil && p.elder != nil {
+				p.abandon(p.elder)
+				p.elder = nil
+			}
+			return fresh
+		case <-ctx.Done():
+			if p.elder == nil {
+				p.elder = fresh
+			} else {
+				p.abandon(fresh)
+			}
+			return nil
+		}
+	}
+}
+
 // begin starts an attempt. It ends with the poller at the latest.
 func (p *Poller) begin() *attempt {
-	p.patience = max(p.patience, p.options.Timeout)
 	a := &attempt{done: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(p.net.ctx, p.patience)
+	var ctx context.Context
+	ctx, a.cancel = context.WithTimeout(p.net.ctx, max(longestAttempt, p.options.Timeout))
 	go func() {
 		defer close(a.done)
-		defer cancel()
+		defer a.cancel()
 		if a.conn, a.err = p.dial(ctx); a.err == nil {
 			a.self, a.err = identify(ctx, a.conn, p.config.User)
 		}
 	}()
 	return a
+}
+
+// abandon ends an attempt, and what it has made, in the background.
+func (p *Poller) abandon(a *attempt) {
+	a.cancel()
+	p.dying = append(p.dying, inBackground(func() {
+		if <-a.done; a.conn != nil {
+			p.hangUp(a.conn)
+		}
+	}))
+}
+
+// hangUp closes a connection and waits until that is done.
+func (p *Poller) hangUp(conn *pgx.Conn) {
+	if !conn.IsClosed() {
+		ctx, cancel := context.WithTimeout(context.Background(), p.options.Timeout)
+		defer cancel()
+		_ = conn.Close(ctx)
+	}
+	<-conn.PgConn().CleanupDone()
+}
+
+// inBackground returns what is closed when f has ended.
+func inBackground(f func()) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f()
+	}()
+	return ended
 }
 
 // dial makes a connection, with what BeforeConnect has to say about it.

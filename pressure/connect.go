@@ -15,9 +15,7 @@ import (
 // oldest is what a server is taken for that does not tell its version.
 const oldest = 130000
 
-// connect waits for the connection that is being made where there is none; it begins to
-// make one unless it is too early. It leaves half of the poll's time for the poll: one that
-// is given up costs the connection.
+// connect makes the connection where there is none and it is not too early.
 func (p *Poller) connect(ctx context.Context) error {
 	if p.conn != nil && !p.conn.IsClosed() {
 		return nil
@@ -25,35 +23,28 @@ func (p *Poller) connect(ctx context.Context) error {
 	if p.conn != nil {
 		p.drop(nil)
 	}
-	if p.attempt == nil {
-		if time.Now().Before(p.retryAt) || !p.reap(ctx) {
-			return ErrBackoff
-		}
-		p.attempt = p.begin()
+	if time.Now().Before(p.retryAt) || !p.reap(ctx) {
+		return ErrBackoff
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.options.Timeout/2)
-	defer cancel()
-	select {
-	case <-p.attempt.done:
-	case <-ctx.Done():
-		return fmt.Errorf("connecting: %w", ctx.Err()) // the next poll may find it made
+	began := time.Now()
+	made := p.race(ctx)
+	if made == nil {
+		return fmt.Errorf("connecting: %w", ctx.Err())
 	}
-	made := p.attempt
-	p.attempt, p.conn = nil, made.conn
+	p.conn = made.conn
 	if made.err != nil {
-		if ranOut(made.err) {
-			p.patience = min(2*p.patience, max(longestAttempt, p.options.Timeout))
-		}
 		p.drop(made.err)
 		return made.err
 	}
 	p.meet(made.self)
+	if time.Since(began) > p.options.Timeout*3/4 {
+		return errLate
+	}
 	return nil
 }
 
 // meet prepares polling on a new connection.
 func (p *Poller) meet(self identity) {
-	p.patience = 0
 	if p.maintains == 0 {
 		p.maintain = time.Time{} // due at each connect, unless it failed lately
 	}

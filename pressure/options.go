@@ -17,9 +17,9 @@ type Options struct {
 	// is slower than a judgement by own writes may be: the server's counters move
 	// only about once a second.
 	Period time.Duration
-	// Timeout bounds one poll, and half of it the poll's wait for a connection. Default 2 s;
-	// 10 ms to 1 min. An attempt to connect goes on beside the polls: it ends after Timeout,
-	// the next after twice that, up to 16 s or Timeout.
+	// Timeout bounds one poll, a connect that it needs included. Default 2 s; 10 ms
+	// to 1 min. Where connecting takes longer, one attempt at a time goes on beside the
+	// polls for up to 16 s, or Timeout where that is longer.
 	Timeout time.Duration
 	// BackoffMin and BackoffMax bound the wait before another connect after failed
 	// ones; it doubles with each and is jittered. Default 250 ms and 15 s; 1 ms to

@@ -33,8 +33,7 @@ type Poller struct {
 	// turn is held by the one poll in flight. It guards the fields below it.
 	turn      chan struct{}
 	conn      *pgx.Conn
-	attempt   *attempt      // the connection that is being made; nil: none
-	patience  time.Duration // how long the last attempt was given; 0: it succeeded
+	elder     *attempt // the connection that earlier polls have begun to make; nil: none
 	query     queryKind
 	marked    bool   // a poll has left our mark in conn's session
 	direct    bool   // conn leads to one server process, so that the poll may be prepared
@@ -206,23 +205,11 @@ func (p *Poller) drop(why error) {
 	if p.conn != nil {
 		conn := p.conn
 		p.conn = nil
-		done := conn.PgConn().CleanupDone()
-		if !conn.IsClosed() {
-			ended := make(chan struct{})
-			done = ended
-			go func() {
-				defer close(ended)
-				ctx, cancel := context.WithTimeout(context.Background(), p.options.Timeout)
-				defer cancel()
-				_ = conn.Close(ctx)
-				<-conn.PgConn().CleanupDone()
-			}()
-		}
-		p.dying = append(p.dying, done)
+		p.dying = append(p.dying, inBackground(func() { p.hangUp(conn) }))
 	}
 	p.retryAt = time.Time{}
 	switch {
-	case ranOut(why):
+	case pgconn.Timeout(why) || errors.Is(why, context.DeadlineExceeded):
 		return
 	case p.backoff == 0:
 		p.backoff = p.options.BackoffMin
@@ -231,11 +218,6 @@ func (p *Poller) drop(why error) {
 	wait := time.Duration(float64(p.backoff) * (0.75 + 0.5*rand.Float64()))
 	p.retryAt = time.Now().Add(wait)
 	p.backoff = min(2*p.backoff, p.options.BackoffMax)
-}
-
-// ranOut is true for the error of what was given up for lack of time.
-func ranOut(err error) bool {
-	return pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // Close ends the poll in flight and the connection, and waits for both. It may be
@@ -247,9 +229,9 @@ func (p *Poller) Close() {
 	})
 	p.turn <- struct{}{}
 	defer func() { <-p.turn }()
-	if p.attempt != nil {
-		<-p.attempt.done
-		p.attempt, p.conn = nil, p.attempt.conn
+	if p.elder != nil {
+		<-p.elder.done
+		p.elder, p.conn = nil, p.elder.conn
 	}
 	if p.conn != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

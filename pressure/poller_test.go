@@ -95,6 +95,13 @@ func (m *monitored) column(name, value string) {
 	m.columns[name] = value
 }
 
+// sockets counts the poller's open connections.
+func (*monitored) sockets(p *Poller) int {
+	p.net.mu.Lock()
+	defer p.net.mu.Unlock()
+	return len(p.net.open)
+}
+
 func (m *monitored) logged(text string) int { return strings.Count(m.log.String(), text) }
 
 func isPoll(q pgfake.Query) bool { return strings.Contains(q.SQL, "in_recovery") }
@@ -319,7 +326,7 @@ func TestPollerOutlastsAHangingPoll(t *testing.T) {
 // TestPollerOutlastsASlowConnect: a server that takes longer than a poll to let one in is
 // polled all the same, over one connection that is made once.
 func TestPollerOutlastsASlowConnect(t *testing.T) {
-	const slow = 11 * time.Second // attempts of 2 s, 4 s and 8 s come to nothing
+	const slow = 11 * time.Second
 	withPoller(t, Options{}, func(m *monitored, p *Poller) {
 		m.set(func(ctx context.Context, q pgfake.Query) *pgfake.Result {
 			if !isPoll(q) { // who we are and whom we talk to, asked once for each connection
@@ -334,6 +341,10 @@ func TestPollerOutlastsASlowConnect(t *testing.T) {
 			if d := time.Since(began); d > 2*time.Second {
 				t.Errorf("a poll took %v", d)
 			}
+			time.Sleep(time.Millisecond)
+			if n := m.sockets(p); n > 1 {
+				t.Errorf("after a poll %d connections are open or being made", n)
+			}
 			if err == nil {
 				break
 			}
@@ -342,12 +353,31 @@ func TestPollerOutlastsASlowConnect(t *testing.T) {
 			}
 			time.Sleep(500 * time.Millisecond)
 		}
-		// 14 s for the attempts that end too early, 11 s for the one that does not, and polls between.
-		if d := time.Since(start); d > 30*time.Second {
+		if d := time.Since(start); d > slow+3*time.Second {
 			t.Errorf("the first poll succeeded after %v", d)
 		}
 		if s := p.Stat(); s.Connects != 1 || m.logged("no sample") != 1 {
 			t.Errorf("stat %+v, the log:\n%s", s, m.log)
+		}
+	})
+}
+
+// TestNewAttemptBesideAHungOne: a server that has forgotten the attempt of before, and
+// answers again, is polled at once.
+func TestNewAttemptBesideAHungOne(t *testing.T) {
+	withPoller(t, Options{}, func(m *monitored, p *Poller) {
+		m.set(func(ctx context.Context, _ pgfake.Query) *pgfake.Result {
+			r := pgfake.Hang(ctx)
+			return &r
+		})
+		_, _ = p.Sample(context.Background())
+		m.set(nil) // for those who ask from now on
+		if _, err := p.Sample(context.Background()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Millisecond)
+		if n := m.sockets(p); n != 1 || m.fake.Dials() < 2 {
+			t.Errorf("%d connections are open of %d", n, m.fake.Dials())
 		}
 	})
 }
@@ -369,35 +399,6 @@ func TestConnectingLeavesTimeForThePoll(t *testing.T) {
 		}
 		if s := p.Stat(); s.PollsOK != 1 || s.Connects != 1 {
 			t.Errorf("stat %+v", s)
-		}
-	})
-}
-
-// TestAttemptsGrow: each attempt that runs out of time is followed by one of twice the
-// time, and the length is forgotten once one succeeds.
-func TestAttemptsGrow(t *testing.T) {
-	withPoller(t, Options{}, func(m *monitored, p *Poller) {
-		m.fake.HangStartup()
-		var began []time.Duration
-		start := time.Now()
-		for dials := 0; time.Since(start) < time.Minute; {
-			_, _ = p.Sample(context.Background())
-			if n := m.fake.Dials(); n > dials {
-				dials, began = n, append(began, time.Since(start))
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		// After 2, 6, 14, 30 and 46 s, and within a poll of that.
-		if len(began) < 5 || len(began) > 6 {
-			t.Errorf("dialled at %v", began)
-		}
-		m.fake.Accept()
-		for p.Stat().PollsOK == 0 {
-			_, _ = p.Sample(context.Background())
-			time.Sleep(100 * time.Millisecond)
-		}
-		if p.patience != 0 {
-			t.Errorf("a later attempt is given %v", p.patience)
 		}
 	})
 }
@@ -634,7 +635,7 @@ func TestCloseWaitsForEverything(t *testing.T) {
 			withPoller(t, Options{}, func(m *monitored, p *Poller) {
 				m.t = t
 				prepare(m, p)
-				under := p.attempt
+				under := p.elder
 				start := time.Now()
 				p.Close()
 				if under != nil {
@@ -648,10 +649,7 @@ func TestCloseWaitsForEverything(t *testing.T) {
 				if d := time.Since(start); d > 1100*time.Millisecond {
 					t.Errorf("Close took %v", d)
 				}
-				p.net.mu.Lock()
-				n := len(p.net.open)
-				p.net.mu.Unlock()
-				if n != 0 {
+				if n := m.sockets(p); n != 0 {
 					t.Errorf("%d sockets are open", n)
 				}
 				if _, err := p.Sample(context.Background()); !errors.Is(err, ErrClosed) {
