@@ -54,8 +54,9 @@ func (d *dip) draining(now time.Time, running int, longest time.Duration) bool {
 	case running < d.fewest:
 		d.fewest, d.ended = running, now
 	}
-	patience := max(dipDrain, 2*d.length)
-	return (now.Sub(d.ended) < patience || 2*running >= d.from) && now.Sub(d.began) < max(patience, longest)
+	longest = max(dipDrain, longest)
+	patience := min(max(dipDrain, 2*d.length), longest)
+	return (now.Sub(d.ended) < patience || 2*running >= d.from) && now.Sub(d.began) < longest
 }
 
 // over takes in a period of the dip and reports whether it ended.

@@ -12,6 +12,7 @@ type hold struct {
 	probing bool      // the level was reached again, to see whether it presses
 	since   time.Time // when that began, or when it last pressed
 	seen    int       // judgements since then
+	calm    bool      // one of the probe's did not press
 }
 
 // blocks is true when the limit must not climb to that level yet.
@@ -22,7 +23,7 @@ func (h *hold) blocks(level int, now time.Time) bool {
 // raised takes note that the limit climbed to that level.
 func (h *hold) raised(level int, now time.Time) {
 	if h.level > 0 && level >= h.level && !h.probing {
-		h.probing, h.since, h.seen = true, now, 0
+		h.probing, h.since, h.seen, h.calm = true, now, 0, false
 	}
 }
 
@@ -58,6 +59,7 @@ func (h *hold) outlasted(now time.Time, enough time.Duration, fresh bool) (ongoi
 	}
 	if fresh {
 		h.seen++
+		h.calm = true
 	}
 	// Where writes are few, time alone proves nothing.
 	if now.Sub(h.since) < enough || h.seen < probeJudgements {

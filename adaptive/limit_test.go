@@ -251,6 +251,38 @@ func TestBlind(t *testing.T) {
 	})
 }
 
+// prober notes what is done to it.
+type prober struct {
+	*fixed
+	did []string
+}
+
+func (p *prober) Probe(n int)    { p.did = append(p.did, "probe"); p.fixed.SetLimit(n) }
+func (p *prober) SetLimit(n int) { p.did = append(p.did, "set"); p.fixed.SetLimit(n) }
+
+// TestStopEndsAProbe: the limit that stays is what is let in.
+func TestStopEndsAProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &prober{fixed: newFixed(1, Bounds{1, 16, 16})}
+		program := &paced{}
+		l, err := New(p, nil, Options{Activity: program.activity})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.state.hold = hold{level: 2, length: DefaultHold}
+		l.Start()
+		for len(p.did) == 0 {
+			time.Sleep(DefaultPeriod / 4)
+			synctest.Wait()
+		}
+		l.Stop()
+		l.Stop()
+		if p.Limit() != 2 || !slices.Equal(p.did, []string{"probe", "set"}) {
+			t.Errorf("limit %d after %v", p.Limit(), p.did)
+		}
+	})
+}
+
 // TestLoopOutlastsAHangingPoll judges by own writes while a poll never ends.
 func TestLoopOutlastsAHangingPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

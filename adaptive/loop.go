@@ -43,6 +43,14 @@ func (l *Limit) Stop() {
 	l.loop.cancel()
 	<-l.loop.done
 	l.loop.cancel, l.loop.done = nil, nil
+
+	// A probe is for the next period to end, and there is none.
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	if l.probed {
+		l.limiter.SetLimit(l.limiter.Limit())
+		l.probed = false
+	}
 }
 
 // run judges each period by the newest answer of the source, which is asked beside

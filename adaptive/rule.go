@@ -27,6 +27,7 @@ type state struct {
 	unknown int // periods in a row with nothing to judge by
 	raised  bool
 	last    time.Time
+	lowered time.Time // when the limit was last lowered
 
 	hold   hold
 	proof  proof
@@ -84,6 +85,14 @@ const (
 // next decides one period. It is pure.
 func (r rule) next(s state, in input) (state, outcome) {
 	in.limit = in.bounds.clamp(in.limit)
+	s, out := r.decide(s, in)
+	if out.to < in.limit {
+		s.lowered = in.now
+	}
+	return s, out
+}
+
+func (r rule) decide(s state, in input) (state, outcome) {
 	dt := in.now.Sub(s.last)
 	if s.last.IsZero() || dt < 0 {
 		dt = 0
@@ -265,7 +274,7 @@ func (r rule) press(s *state, in input, v pressure.Verdict) outcome {
 	if !own {
 		lead, _ = v.Leading()
 	}
-	probe := s.hold.probing && s.hold.seen == 0
+	probe := s.hold.probing && !s.hold.calm
 	s.hold.since, s.hold.seen = in.now, 0 // a probe that presses has not outlasted anything
 	if !in.contended {
 		s.count = 0
@@ -285,8 +294,10 @@ func (r rule) press(s *state, in input, v pressure.Verdict) outcome {
 	case count > 0:
 		return outcome{in.limit, reasonAwaits}
 	case to == in.limit:
-		if s.series.draining(in.now, r.holdMax) {
-			return outcome{to, reasonFloor} // what presses may be the reads that were let run before the cut
+		// What presses may be the reads that were let run before the limit was lowered. Those
+		// that wait for others may run above it for good, so they are not waited for for ever.
+		if in.activity.Running > in.limit && in.now.Sub(s.lowered) < r.holdMax {
+			return outcome{to, reasonFloor}
 		}
 		if s.trial.pressed(in.now, lead, s.recent.mean(lead.Name), r.hold/2) && in.limit < in.bounds.Ceiling {
 			return outcome{in.limit + 1, reasonTrial}
@@ -294,7 +305,7 @@ func (r rule) press(s *state, in input, v pressure.Verdict) outcome {
 		return outcome{to, reasonFloor}
 	}
 	if !probe {
-		s.series.cut(in.now, in.limit, lead, s.recent)
+		s.series.cut(in.limit, lead, s.recent)
 	}
 	alone := v.Strong && before == 0 && s.raised
 	// A climb that failed is no failed probe: what was marked before it still stands.

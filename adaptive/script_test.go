@@ -20,6 +20,7 @@ type script struct {
 
 	watch watcher
 	idle  bool // reads do not contend
+	run   int  // reads that run; 0: as many as the limit
 	// change, when set, changes what each period says.
 	change func(*pressure.Verdict)
 }
@@ -57,6 +58,9 @@ func (p *script) period(values ms) outcome {
 	}
 	p.now = p.now.Add(DefaultPeriod)
 	in := input{now: p.now, limit: p.limit, bounds: p.b, contended: !p.idle, verdict: v, activity: pressure.Activity{Running: p.limit}}
+	if p.run > 0 {
+		in.activity.Running = p.run
+	}
 	next, out := p.r.next(p.s, in)
 	check(p.t, p.r, p.s, in, out)
 	p.watch.swing(Decision{At: p.now, To: out.to, Verdict: v}, p.b)
@@ -138,24 +142,69 @@ func TestAProbeThatPresses(t *testing.T) {
 // that was calm first is a cut as any other, and its experiment may.
 func TestAProbeThatFailsAtOnce(t *testing.T) {
 	const own = pressure.OwnWrites
-	for calm, want := range map[int]string{0: reasonFloor, 1: reasonUnhelpful} {
+	for _, c := range []struct {
+		calm   int
+		strong bool
+		want   string
+	}{
+		{0, true, reasonFloor}, {1, true, reasonUnhelpful},
+		{0, false, reasonFloor}, {1, false, reasonUnhelpful}, // two windows must press then
+	} {
 		p := newScript(t)
-		p.limit, p.s.hold = 1, hold{level: 2, length: DefaultHold}
+		p.limit, p.s.hold = 1, hold{level: 2, length: DefaultHold, calm: true} // as the probe before
 		p.period(ms{own: 1})
-		for range calm {
+		for range c.calm {
 			p.period(ms{own: 1})
 		}
-		p.change = func(v *pressure.Verdict) { v.Strong = true }
+		p.change = func(v *pressure.Verdict) { v.Strong = c.strong }
+		if !c.strong {
+			p.period(ms{own: 5})
+		}
 		if out := p.period(ms{own: 5}); out.to != 1 {
-			t.Fatalf("after %d calm periods: to %d: %s", calm, out.to, out.reason)
+			t.Fatalf("%+v: to %d: %s", c, out.to, out.reason)
 		}
 		p.change = nil
 		seen := map[string]bool{}
 		for range 14 { // three seconds and a half: no trial at the floor yet
 			seen[p.period(ms{own: 4.5}).reason] = true
 		}
-		if !seen[want] || seen[reasonUnhelpful] != (want == reasonUnhelpful) {
-			t.Errorf("after %d calm periods: %v", calm, seen)
+		if !seen[c.want] || seen[reasonUnhelpful] != (c.want == reasonUnhelpful) {
+			t.Errorf("%+v: %v", c, seen)
+		}
+	}
+}
+
+// TestTrialWaitsForReadsOfBefore, whatever lowered the limit: one read more is no read more
+// while they run. Those that run for good do not keep it from ever being tried.
+func TestTrialWaitsForReadsOfBefore(t *testing.T) {
+	const own = pressure.OwnWrites
+	lowered := map[string]func(p *script){
+		"a cut": func(p *script) { p.limit = 2; p.period(ms{own: 5}); p.period(ms{own: 5}) },
+		"a probe that failed": func(p *script) {
+			p.limit, p.s.hold = 1, hold{level: 2, length: DefaultHold}
+			p.period(ms{own: 1})
+			p.run = 2
+			p.period(ms{own: 5})
+			p.period(ms{own: 5})
+		},
+		"a trial": func(p *script) {
+			p.limit, p.s.trial.length = 1, 100*time.Millisecond
+			p.until(reasonTrial, always(ms{own: 5}))
+			p.until(reasonMatter, always(ms{own: 40}))
+		},
+	}
+	for name, lower := range lowered {
+		p := newScript(t)
+		if lower(p); p.limit != 1 {
+			t.Fatalf("%s: the limit is %d", name, p.limit)
+		}
+		begun := p.now
+		p.run = 2
+		for p.limit == 1 && p.now.Sub(begun) < 2*DefaultHoldMax {
+			p.period(ms{own: 5})
+		}
+		if d := p.now.Sub(begun); d < DefaultHoldMax-time.Second || d > DefaultHoldMax+10*time.Second {
+			t.Errorf("%s: the limit rose after %v", name, d)
 		}
 	}
 }

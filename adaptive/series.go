@@ -77,25 +77,18 @@ type series struct {
 
 	loaded, relieved mean // the signal's excess before and after the reads were gone
 	drained          time.Time
-	lowered          time.Time // the last cut
 }
 
 func (s *series) active() bool { return s.signal != "" }
 
 // cut takes note of a cut at that limit. What is compared with is not only the
 // windows that pressed, which are the worst by choice, but also those before them.
-func (s *series) cut(now time.Time, limit int, lead pressure.Signal, before recent) {
+func (s *series) cut(limit int, lead pressure.Signal, before recent) {
 	if !s.active() {
 		*s = series{signal: lead.Name, from: limit}
 		s.loaded = before.mean(lead.Name)
 	}
-	s.drained, s.lowered, s.relieved = time.Time{}, now, mean{}
-}
-
-// draining is true while reads run that a cut found running. Reads that wait for others
-// may run above the limit for good, so it has an end.
-func (s *series) draining(now time.Time, longest time.Duration) bool {
-	return s.active() && s.drained.IsZero() && now.Sub(s.lowered) < longest
+	s.drained, s.relieved = time.Time{}, mean{}
 }
 
 // watch takes in a period after a cut and tells whether the cuts have failed, or have

@@ -72,7 +72,7 @@ func TestSeriesParts(t *testing.T) {
 		if failed, helped := s.watch(at(0), 4, pressure.Activity{}, said(slowBy(9, 0))); failed || helped {
 			t.Fatal("the zero series has a result")
 		}
-		s.cut(at(0), 8, slowBy(4, 0), before)
+		s.cut(8, slowBy(4, 0), before)
 		if !s.active() || s.from != 8 || s.loaded.value() != 4e6 {
 			t.Fatalf("it begins as %+v", s)
 		}
@@ -89,7 +89,7 @@ func TestSeriesParts(t *testing.T) {
 	}
 	// Another cut begins the wait anew, and keeps where it began and what was before.
 	s.relieved.add(1)
-	s.cut(at(0), 4, slowBy(9, 0), recent{})
+	s.cut(4, slowBy(9, 0), recent{})
 	if s.from != 8 || s.loaded.n != 6 || !s.drained.IsZero() || s.relieved.n != 0 {
 		t.Errorf("after another cut: %+v", s)
 	}

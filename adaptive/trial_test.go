@@ -167,7 +167,7 @@ func TestDipParts(t *testing.T) {
 	}
 	for i, want := range []int{16, 32, 64, 64} {
 		d.begin(at(0), 16)
-		patience := max(dipDrain, 2*d.length).Seconds()
+		patience := min(max(dipDrain, 2*d.length), DefaultHoldMax).Seconds()
 		if over(&d, patience-0.1, 2, true) {
 			t.Errorf("try %d ends before %v s", i, patience)
 		}

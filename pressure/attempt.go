@@ -46,13 +46,16 @@ func (p *Poller) race(ctx context.Context) *attempt {
 		}
 		select {
 		case <-elder:
-			made := p.elder
-			p.elder = nil
-			if made.err == nil {
+			made := p.ended()
+			switch {
+			case made == nil:
+			case made.err == nil:
 				p.abandon(fresh)
 				return made
+			default:
+				p.elder = fresh
+				return made
 			}
-			p.abandon(made)
 		case <-fresh.done:
 			if fresh.err == nil && p.elder != nil {
 				p.abandon(p.elder)
@@ -68,6 +71,31 @@ func (p *Poller) race(ctx context.Context) *attempt {
 			return nil
 		}
 	}
+}
+
+// ended returns the elder if it has come to an end, and one that says something: to have
+// run out of time does not.
+func (p *Poller) ended() *attempt {
+	if p.elder == nil {
+		return nil
+	}
+	select {
+	case <-p.elder.done:
+	default:
+		return nil
+	}
+	made := p.elder
+	p.elder = nil
+	if ranOut(made.err) {
+		p.abandon(made)
+		return nil
+	}
+	return made
+}
+
+// ranOut is true for the error of what was given up for lack of time.
+func ranOut(err error) bool {
+	return pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // begin starts an attempt. It ends with the poller at the latest.

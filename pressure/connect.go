@@ -23,13 +23,15 @@ func (p *Poller) connect(ctx context.Context) error {
 	if p.conn != nil {
 		p.drop(nil)
 	}
-	if time.Now().Before(p.retryAt) || !p.reap(ctx) {
-		return ErrBackoff
-	}
 	began := time.Now()
-	made := p.race(ctx)
+	made := p.ended()
 	if made == nil {
-		return fmt.Errorf("connecting: %w", ctx.Err())
+		if began.Before(p.retryAt) || !p.reap(ctx) {
+			return ErrBackoff
+		}
+		if made = p.race(ctx); made == nil {
+			return fmt.Errorf("connecting: %w", ctx.Err())
+		}
 	}
 	p.conn = made.conn
 	if made.err != nil {

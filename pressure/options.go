@@ -28,7 +28,9 @@ type Options struct {
 	BackoffMin, BackoffMax time.Duration
 
 	// BeforeConnect, when set, is called before each connect with a copy of the
-	// config, to change it: for a password that rotates. Its error fails the poll.
+	// config, to change it: for a password that rotates. Its error fails the attempt to
+	// connect. It must end with ctx, and be safe for concurrent use: one that takes longer
+	// than a poll is called again beside that, by the next one.
 	BeforeConnect func(ctx context.Context, config *pgx.ConnConfig) error
 
 	// Maintain, when set, is called on the monitor's connection after it connects

@@ -66,7 +66,7 @@ func NewPoller(config *pgx.ConnConfig, options Options) (*Poller, error) {
 		return nil, err
 	}
 	p := &Poller{
-		config: config.Copy(), options: options, net: newTransport(options.Timeout), closed: make(chan struct{}),
+		config: config.Copy(), options: options, net: newTransport(), closed: make(chan struct{}),
 		turn: make(chan struct{}, 1), said: map[string]bool{},
 	}
 	return p, nil
@@ -209,7 +209,7 @@ func (p *Poller) drop(why error) {
 	}
 	p.retryAt = time.Time{}
 	switch {
-	case pgconn.Timeout(why) || errors.Is(why, context.DeadlineExceeded):
+	case ranOut(why):
 		return
 	case p.backoff == 0:
 		p.backoff = p.options.BackoffMin

@@ -224,7 +224,7 @@ func TestTargetSessionAttrsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := monitorConfig(config, newTransport(time.Second)); c.ValidateConnect == nil {
+	if c := monitorConfig(config, newTransport()); c.ValidateConnect == nil {
 		t.Error("the monitor would look at any server, not at the one that is written to")
 	}
 }
@@ -378,6 +378,53 @@ func TestNewAttemptBesideAHungOne(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		if n := m.sockets(p); n != 1 || m.fake.Dials() < 2 {
 			t.Errorf("%d connections are open of %d", n, m.fake.Dials())
+		}
+	})
+}
+
+// TestSlowRefusal: what a server takes longer than a poll to say is heard all the same, and
+// the next attempt waits as after any refusal.
+func TestSlowRefusal(t *testing.T) {
+	var asked atomic.Int64
+	options := Options{BeforeConnect: func(ctx context.Context, _ *pgx.ConnConfig) error {
+		asked.Add(1)
+		if err := pgfake.Sleep(ctx, 3*time.Second); err != nil {
+			return err
+		}
+		return errors.New("no password today")
+	}}
+	withPoller(t, options, func(_ *monitored, p *Poller) {
+		heard := 0
+		for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(500 * time.Millisecond) {
+			if _, err := p.Sample(context.Background()); err != nil && strings.Contains(err.Error(), "no password today") {
+				heard++
+			}
+		}
+		// Without waiting there would be 24 attempts.
+		if n := asked.Load(); heard < 4 || n < 5 || n > 16 {
+			t.Errorf("heard %d times, %d attempts", heard, n)
+		}
+	})
+}
+
+// TestElderIsTakenFirst: a connection that is ready is used without another attempt, also
+// while it is too early for one.
+func TestElderIsTakenFirst(t *testing.T) {
+	withPoller(t, Options{}, func(m *monitored, p *Poller) {
+		m.set(func(ctx context.Context, q pgfake.Query) *pgfake.Result {
+			if !isPoll(q) {
+				_ = pgfake.Sleep(ctx, 3*time.Second)
+			}
+			return nil
+		})
+		_, _ = p.Sample(context.Background())
+		time.Sleep(2 * time.Second)
+		p.retryAt = time.Now().Add(time.Hour)
+		if _, err := p.Sample(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if n := m.fake.Dials(); n != 1 {
+			t.Errorf("%d attempts", n)
 		}
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -59,14 +58,13 @@ func choosesServer(f pgconn.ValidateConnectFunc) bool {
 type transport struct {
 	ctx    context.Context //nolint:containedctx // it ends with the poller, not with a call
 	cancel context.CancelFunc
-	limit  time.Duration // of one dial: an address that swallows packets leaves time for the next
 
 	mu   sync.Mutex
 	open map[*socket]struct{}
 }
 
-func newTransport(limit time.Duration) *transport {
-	t := &transport{limit: limit, open: map[*socket]struct{}{}}
+func newTransport() *transport {
+	t := &transport{open: map[*socket]struct{}{}}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	return t
 }
@@ -79,7 +77,7 @@ func (t *transport) over(inner pgconn.DialFunc) pgconn.DialFunc {
 }
 
 func (t *transport) dial(ctx context.Context, inner pgconn.DialFunc, network, addr string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.limit)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.ctx, cancel)()
 	conn, err := inner(ctx, network, addr)

@@ -12,6 +12,7 @@ type youth struct {
 	began time.Time
 	swift WriteStats // of the windows in a row that were so fast
 	since time.Time
+	last  time.Time // the end of the last window that taught
 }
 
 const (
@@ -26,6 +27,10 @@ func (y *youth) outgrown(now, since time.Time, window WriteStats, baseline time.
 	if y.began.IsZero() {
 		y.began = since
 	}
+	if !since.Equal(y.last) {
+		y.swift = WriteStats{} // windows that do not teach lie between
+	}
+	y.last = now
 	if now.Sub(y.began) > youthLasts || swiftFactor*window.P90() > baseline {
 		y.swift = WriteStats{}
 		return swift, false

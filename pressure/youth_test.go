@@ -14,6 +14,7 @@ func TestYouth(t *testing.T) {
 		took            time.Duration
 	}
 	fast := func(windows int) part { return part{windows, 50, time.Millisecond} }
+	gap := part{windows: 4} // windows that teach nothing
 	slow := func(windows int) part { return part{windows, 50, 100 * time.Millisecond} }
 	for name, c := range map[string]struct {
 		parts    []part
@@ -27,6 +28,7 @@ func TestYouth(t *testing.T) {
 		"few writes, for long":  {[]part{slow(5), {5, 7, time.Millisecond}}, true},
 		"grown up":              {[]part{slow(60), fast(4)}, false},
 		"slow ones come second": {[]part{fast(20), slow(20)}, false},
+		"with a gap":            {[]part{slow(5), fast(3), gap, fast(3)}, false},
 	} {
 		o := &own{tolerance: 1.6}
 		now := second(0)
@@ -36,6 +38,10 @@ func TestYouth(t *testing.T) {
 				before := o.base.total
 				o.acc, o.since = alike(p.writes, p.took), now
 				now = now.Add(period)
+				if p.writes == 0 {
+					o.learn(now, held)
+					continue
+				}
 				o.learn(now, quiet)
 				if o.base.total < before {
 					replaced = true

@@ -213,15 +213,29 @@ func (b *bench) once(ctx context.Context, s *scenario, a arm) (*phase, error) {
 	return l.run(ctx, b.show)
 }
 
-// warm lets each connection that reads will use run one. The first read of a backend maps the
+// warm lets each connection that reads may use run one. The first read of a backend maps the
 // server's whole cache, which can take longer than the read itself; a program's connections
-// have that behind them. The reads of an arm that limits them go past its limit here.
+// have that behind them. It goes past the limit of an arm that has one.
 func (l *load) warm(ctx context.Context) error {
-	n := min(l.readers, l.target.conns)
+	if l.readers == 0 {
+		return nil
+	}
+	n := int(l.target.conns.Config().MaxConns)
 	failed := make([]error, n)
-	var all sync.WaitGroup
+	var open, all sync.WaitGroup
+	open.Add(n)
 	for i := range n {
-		all.Go(func() { failed[i] = l.read(pgyield.Ungated(ctx), l.target.readPool(), 0) })
+		all.Go(func() {
+			conn, err := l.target.conns.Acquire(ctx)
+			if err == nil {
+				defer conn.Release()
+			}
+			open.Done()
+			open.Wait() // each has another
+			if failed[i] = err; err == nil {
+				failed[i] = l.read(ctx, conn, 0)
+			}
+		})
 	}
 	all.Wait()
 	return errors.Join(failed...)

@@ -112,7 +112,7 @@ func openSplit(k int) func(context.Context, *database, int) (target, error) {
 			return target{}, err
 		}
 		writesClose := t.close
-		t.reads, t.conns = reads, k
+		t.reads, t.conns = reads, reads
 		t.close = func() { reads.Close(); writesClose() }
 		return t, nil
 	}

@@ -127,7 +127,7 @@ func steadyClaims(r runs) []claim {
 		if tolerant := armTolerant(n); r.has(tolerant) {
 			list = append(list,
 				atLeast(fmt.Sprintf("tolerance %d: reads done / those of a read pool of 2", n), 0.9, r.ratio("reads_per_s", tolerant, armStatic(2))),
-				atMost(fmt.Sprintf("tolerance %d: write p95 / with no reads", n), 3.5, r.ratio("write_p95_ms", tolerant, armIdle)).
+				atMost(fmt.Sprintf("tolerance %d: write p95 / with no reads", n), float64(n)+0.5, r.ratio("write_p95_ms", tolerant, armIdle)).
 					beside("read pool of 2", r.ratio("write_p95_ms", armStatic(2), armIdle)))
 		}
 	}

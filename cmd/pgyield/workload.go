@@ -30,7 +30,7 @@ type pool interface {
 type target struct {
 	pool   pool                                               // of the writes
 	reads  pool                                               // of the reads; nil: the same
-	conns  int                                                // that reads may use
+	conns  *pgxpool.Pool                                      // those that reads use
 	around func(ctx context.Context, read func() error) error // a limiter before the reads; nil: none
 	close  func()
 	gate   func() *gate
@@ -62,7 +62,7 @@ func openPlain(ctx context.Context, db *database, conns int) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	return target{pool: p, conns: conns, close: p.Close, gate: func() *gate { return nil }}, nil
+	return target{pool: p, conns: p, close: p.Close, gate: func() *gate { return nil }}, nil
 }
 
 func openYield(ctx context.Context, db *database, conns int) (target, error) {
@@ -82,14 +82,13 @@ func openYieldWith(ctx context.Context, db *database, conns int, params string, 
 		return target{}, err
 	}
 	t := targetOf(p)
-	t.conns = conns
 	t.taken = made.take
 	return t, nil
 }
 
 // targetOf is a pool of pgyield under load.
 func targetOf(p *pgyield.Pool) target {
-	return target{pool: p, close: p.Close, gate: func() *gate {
+	return target{pool: p, conns: p.Unwrap(), close: p.Close, gate: func() *gate {
 		s := p.ReadStat()
 		return &gate{Limit: s.Limit(), Running: s.Running(), Waiting: s.Waiting(), Pressing: s.Pressing()}
 	}}
