@@ -257,8 +257,20 @@ type prober struct {
 	did []string
 }
 
-func (p *prober) Probe(n int)    { p.did = append(p.did, "probe"); p.fixed.SetLimit(n) }
-func (p *prober) SetLimit(n int) { p.did = append(p.did, "set"); p.fixed.SetLimit(n) }
+func (p *prober) Probe(n int)    { p.note("probe", n) }
+func (p *prober) SetLimit(n int) { p.note("set", n) }
+
+func (p *prober) note(what string, limit int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.did, p.limit = append(p.did, what), limit
+}
+
+func (p *prober) done() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.did)
+}
 
 // TestStopEndsAProbe: the limit that stays is what is let in.
 func TestStopEndsAProbe(t *testing.T) {
@@ -271,14 +283,13 @@ func TestStopEndsAProbe(t *testing.T) {
 		}
 		l.state.hold = hold{level: 2, length: DefaultHold}
 		l.Start()
-		for len(p.did) == 0 {
+		for len(p.done()) == 0 {
 			time.Sleep(DefaultPeriod / 4)
-			synctest.Wait()
 		}
 		l.Stop()
 		l.Stop()
-		if p.Limit() != 2 || !slices.Equal(p.did, []string{"probe", "set"}) {
-			t.Errorf("limit %d after %v", p.Limit(), p.did)
+		if p.Limit() != 2 || !slices.Equal(p.done(), []string{"probe", "set"}) {
+			t.Errorf("limit %d after %v", p.Limit(), p.done())
 		}
 	})
 }

@@ -295,7 +295,7 @@ func (r rule) press(s *state, in input, v pressure.Verdict) outcome {
 		return outcome{in.limit, reasonAwaits}
 	case to == in.limit:
 		// What presses may be the reads that were let run before the limit was lowered. Those
-		// that wait for others may run above it for good, so they are not waited for for ever.
+		// that wait for others may run above it for good, so they are not waited for ever.
 		if in.activity.Running > in.limit && in.now.Sub(s.lowered) < r.holdMax {
 			return outcome{to, reasonFloor}
 		}

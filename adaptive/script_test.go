@@ -147,8 +147,10 @@ func TestAProbeThatFailsAtOnce(t *testing.T) {
 		strong bool
 		want   string
 	}{
-		{0, true, reasonFloor}, {1, true, reasonUnhelpful},
-		{0, false, reasonFloor}, {1, false, reasonUnhelpful}, // two windows must press then
+		{0, true, reasonFloor},
+		{1, true, reasonUnhelpful},
+		{0, false, reasonFloor},
+		{1, false, reasonUnhelpful}, // two windows must press then
 	} {
 		p := newScript(t)
 		p.limit, p.s.hold = 1, hold{level: 2, length: DefaultHold, calm: true} // as the probe before
