@@ -47,10 +47,8 @@ func (l *Limit) Stop() {
 	// A probe is for the next period to end, and there is none.
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
-	if l.probed {
-		l.limiter.SetLimit(l.limiter.Limit())
-		l.probed = false
-	}
+	limit := l.limiter.Limit()
+	l.move(Decision{From: limit, To: limit}, false)
 }
 
 // run judges each period by the newest answer of the source, which is asked beside

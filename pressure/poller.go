@@ -199,8 +199,9 @@ func (p *Poller) learn(s Sample) {
 	}
 }
 
-// drop closes the connection in the background and sets when the next may be made: at once the first
-// time, later after ever longer waits. An attempt that ran out of time has waited already.
+// drop closes the connection in the background and sets when the next may be made: at
+// once the first time, later after ever longer waits. An attempt that ran out of time
+// has waited already.
 func (p *Poller) drop(why error) {
 	if p.conn != nil {
 		conn := p.conn
