@@ -25,8 +25,10 @@ func TestPressureOfAnExhaustedPool(t *testing.T) {
 	path.begin()
 	l.read(60)
 	l.measure(6 * time.Second)
-	if l.gate.Limit() > 36 || !strings.Contains(path.String(), pressure.OwnWrites) {
-		t.Errorf("the limit is %d:\n%v", l.gate.Limit(), path)
+	// One connection less than all is enough for these writes, so up to there it may climb again.
+	below := path.share(func(d adaptive.Decision) bool { return d.To < 40 })
+	if below < 0.7 || !strings.Contains(path.String(), pressure.OwnWrites) {
+		t.Errorf("the limit leaves writes a connection %.2f of the time:\n%v", below, path)
 	}
 	f := l.measure(3 * time.Second)
 	if f.p50 > 250*time.Millisecond {

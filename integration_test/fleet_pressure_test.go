@@ -12,11 +12,14 @@ import (
 	"github.com/pgyield/pgyield/pressure"
 )
 
-// suffering is a write that takes 600 ms while more than 16 reads run in its database: what
+// suffering is a write that takes 600 ms while more than bearable reads run in its database: what
 // reads do to writes, on any machine, and more than a slow one does to them by itself.
-const suffering = `with r as (select count(*) as n from pg_stat_activity
- where state = 'active' and datname = current_database() and query like 'select pg_sleep%')
- insert into writes select pg_sleep(case when n > 16 then 0.6 else 0 end)::text from r`
+var suffering = fmt.Sprintf(`with r as (select count(*) as n from pg_stat_activity
+ where state = 'active' and datname = current_database() and query like 'select pg_sleep%%')
+ insert into writes select pg_sleep(case when n > %d then 0.6 else 0 end)::text from r`, bearable)
+
+// bearable is how many reads may run without making a write of suffering slow.
+const bearable = 16
 
 // overload keeps a pool's reads and writes going: more reads than it may run.
 func overload(t *testing.T, pool *pgyield.Pool) {
@@ -86,7 +89,9 @@ func TestFleetUnderPressure(t *testing.T) {
 	if single > 26 || sum > 26 {
 		t.Errorf("at %.1f and %.1f of 32 on average, they have not come down", single, sum)
 	}
-	if sum < single/2 || sum > single*1.5 {
+	// A limit by itself may stay far below what writes bear for as long as its hold lasts; a
+	// fleet that ends at what they bear has come down no less for that.
+	if sum < single/2 || sum > max(single*1.5, bearable) {
 		t.Errorf("four members come down to %.1f, one process to %.1f", sum, single)
 	}
 	// Limits are whole numbers, so of small ones a fifth is less than one.
