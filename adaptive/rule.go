@@ -34,6 +34,7 @@ type state struct {
 	demand demand
 	series series
 	recent recent
+	below  below
 	trial  trial
 	blame  acquittals
 	climb  climb
@@ -79,6 +80,7 @@ const (
 	reasonTop       = "calm, at its height"
 	reasonHold      = "calm; holds below a level that pressed"
 	reasonProbe     = "calm; tries a level that pressed"
+	reasonWeighs    = "weighs whether writes are slower than at lower limits"
 	reasonFrozen    = "something waits for a relation's lock: does not rise"
 )
 
@@ -109,6 +111,8 @@ func (r rule) decide(s state, in input) (state, outcome) {
 	s.unknown = 0
 	s.recent.note(in)
 	r.relief(&s, in, dt)
+	own, _ := v.Signal(pressure.OwnWrites)
+	s.below.note(in, dt, own)
 	if s.trial.active() {
 		return s, r.try(&s, in)
 	}
@@ -119,7 +123,7 @@ func (r rule) decide(s state, in input) (state, outcome) {
 	if helped {
 		s.innocent = false
 	}
-	if in.contended && s.climb.refuted(v, s.worsens(v)) {
+	if in.contended && s.climb.refuted(v, s.worsens(in.now, v)) {
 		s.blame.revoke(in.now)
 		s.innocent = false
 	}
@@ -180,7 +184,7 @@ func (r rule) relief(s *state, in input, dt time.Duration) {
 
 // forgetLevels forgets what each limit was found to do: the load that showed it is gone.
 func (s *state) forgetLevels() {
-	s.hold, s.series, s.trial, s.climb = hold{}, series{}, trial{}, climb{}
+	s.hold, s.series, s.trial, s.climb, s.below = hold{}, series{}, trial{}, climb{}, below{}
 }
 
 // giveBack takes cuts back that did not help against a signal, which stood at that
@@ -242,7 +246,7 @@ func (r rule) accused(s *state, in input) (open pressure.Verdict) {
 	}
 	for _, sig := range in.verdict.Signals {
 		// Each is asked, because each counts how long it has been worse.
-		if sig.Pressing && !s.blame.of(sig.Name).holds(in.now, sig) {
+		if sig.Pressing && !s.blame.of(sig.Name).holds(in.now, sig) && !s.below.excuses(in.now, sig) {
 			open.Signals = append(open.Signals, sig)
 			open.Fresh = open.Fresh || sig.Fresh && in.verdict.Fresh
 		}
@@ -256,10 +260,10 @@ func (r rule) accused(s *state, in input) (open pressure.Verdict) {
 }
 
 // worsens is true when a signal that reads were acquitted of stands clearly higher
-// than it did without them.
-func (s *state) worsens(v pressure.Verdict) bool {
+// than it did without them, and than it does now and then.
+func (s *state) worsens(now time.Time, v pressure.Verdict) bool {
 	for _, sig := range v.Signals {
-		if sig.Pressing && excess(sig) > worseBy*s.blame.of(sig.Name).excess {
+		if sig.Pressing && !s.below.doubts(now, sig) && excess(sig) > worseBy*s.blame.of(sig.Name).excess {
 			return true
 		}
 	}
@@ -310,7 +314,11 @@ func (r rule) press(s *state, in input, v pressure.Verdict) outcome {
 	alone := v.Strong && before == 0 && s.raised
 	// A climb that failed is no failed probe: what was marked before it still stands.
 	if lasted := s.proof.refute(in.limit); !s.climb.revoked && (!alone || !lasted) {
-		s.hold.pressed(in.limit, in.now, !s.raised, r.hold, r.holdMax)
+		shortest, longest := r.hold, r.holdMax
+		if s.below.leaves(in.now, lead) {
+			shortest, longest = r.hold/4, r.hold/4
+		}
+		s.hold.pressed(in.limit, in.now, !s.raised, shortest, longest)
 	}
 	s.raised, s.climb = false, climb{}
 	return outcome{to, v.Reason}
@@ -352,7 +360,7 @@ func (r rule) calm(s *state, in input) outcome {
 	case s.hold.blocks(to, in.now) && !in.behind:
 		return outcome{in.limit, reasonHold}
 	}
-	if v.Pressing && s.worsens(v) {
+	if v.Pressing && s.worsens(in.now, v) {
 		return outcome{in.limit, reasonAcquitted}
 	}
 	s.hold.raised(to, in.now)
