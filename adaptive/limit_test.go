@@ -477,6 +477,35 @@ func TestPollsKeepTheirOwnPace(t *testing.T) {
 	})
 }
 
+// TestPollsSpareACrowdedServer: the more sessions, the further apart are the polls, and what
+// they saw holds until the next.
+func TestPollsSpareACrowdedServer(t *testing.T) {
+	for sessions, apart := range map[int]time.Duration{50: 500 * time.Millisecond, 500: 750 * time.Millisecond, 100_000: time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			src := &server{sync: time.Millisecond, change: func(s *pressure.Sample) { s.Sessions = sessions }}
+			periods, known := 0, 0
+			l, err := New(newFixed(16, Bounds{1, 16, 16}), src, Options{OnDecision: func(d Decision) {
+				if periods++; d.Verdict.Known {
+					known++
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Start()
+			const long = time.Minute
+			time.Sleep(long)
+			l.Stop()
+			if want := int(long / apart); src.polls() < want-1 || src.polls() > want+2 {
+				t.Errorf("%d sessions: %d polls in %v, want %d", sessions, src.polls(), long, want)
+			}
+			if known < periods*9/10 {
+				t.Errorf("%d sessions: of %d periods %d knew something", sessions, periods, known)
+			}
+		})
+	}
+}
+
 // TestCallbacksHoldNoLock calls everything from inside them.
 func TestCallbacksHoldNoLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

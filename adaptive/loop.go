@@ -86,7 +86,8 @@ func (l *Limit) run(ctx context.Context) {
 type poller struct {
 	limit   *Limit
 	answers chan poll
-	asked   time.Time // when the one in flight was asked; zero when there is none
+	asked   time.Time     // when the one in flight was asked; zero when there is none
+	pause   time.Duration // how far polls should be apart for the server's sake
 	next    time.Time
 }
 
@@ -98,7 +99,7 @@ func (p *poller) ask(ctx context.Context, now time.Time) {
 	}
 	p.asked = now
 	// A tick that comes a little early should not cost a whole period.
-	p.next = now.Add(p.limit.options.Pressure.Period - p.limit.options.Period/4)
+	p.next = now.Add(max(p.limit.options.Pressure.Period, p.pause) - p.limit.options.Period/4)
 	go func() {
 		sample, err := p.limit.source.Sample(ctx)
 		p.answers <- poll{sample: sample, err: err}
@@ -110,6 +111,9 @@ func (p *poller) take(now time.Time) poll {
 	select {
 	case answer := <-p.answers:
 		p.asked = time.Time{}
+		if answer.err == nil {
+			p.pause = answer.sample.Pause()
+		}
 		return answer
 	default:
 	}

@@ -63,9 +63,11 @@ func (k queryKind) build() string {
 	if k.locks {
 		add(partSessions, "l.*", "("+k.lockSQL()+") l")
 	}
-	if k.names {
-		columns = append(columns, "set_config('application_name', $1::text, false) AS own_name",
-			"(SELECT count(*) FROM pg_stat_get_backend_idset())::int AS sessions")
+	const count = "(SELECT count(*) FROM pg_stat_get_backend_idset())::int AS sessions"
+	if !k.names {
+		add(partSessions, count, "")
+	} else {
+		columns = append(columns, "set_config('application_name', $1::text, false) AS own_name", count)
 		if k.parts&partSessions == 0 {
 			columns = append(columns, "n.names")
 			from = append(from, "(SELECT "+namesColumn+" FROM pg_stat_get_activity(NULL) WHERE pid<>pg_backend_pid()) n")

@@ -46,6 +46,16 @@ func TestPollLooksOnce(t *testing.T) {
 	}
 }
 
+func TestPause(t *testing.T) {
+	for sessions, want := range map[int]time.Duration{
+		-1: 0, 0: 0, 1: 201200 * time.Microsecond, 500: 800 * time.Millisecond, 1500: time.Second, 1 << 30: time.Second,
+	} {
+		if got := (&Sample{Sessions: sessions}).Pause(); got != want {
+			t.Errorf("with %d sessions polls are %v apart, want %v", sessions, got, want)
+		}
+	}
+}
+
 func TestReportedVersion(t *testing.T) {
 	for text, want := range map[string]int{
 		"15.18 (Debian 15.18-1)": 150000, "18.6": 180000, "19devel": 190000, "17": 170000,

@@ -72,7 +72,7 @@ type Sample struct {
 	// Names are the application names of other sessions that begin with
 	// [Options].NamePrefix: outside text, to be parsed with care.
 	Names []string
-	// Sessions is how many sessions the server has, where names are read; 0: unknown.
+	// Sessions is how many sessions the server has, its own processes included; 0: unknown.
 	Sessions int
 
 	// Mark is what this poll found in its session of the mark that the poll before left

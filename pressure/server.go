@@ -51,7 +51,7 @@ func (s *server) last() *stamped {
 // fresh is true while the last sample may still be relied on.
 func (s *server) fresh(now time.Time) bool {
 	last := s.last()
-	return last != nil && !s.lost && now.Sub(last.local) <= s.maxAge
+	return last != nil && !s.lost && now.Sub(last.local) <= max(s.maxAge, 4*last.Pause())
 }
 
 // add takes a sample in. It reports whether the server is another one than before,
