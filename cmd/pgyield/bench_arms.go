@@ -21,7 +21,8 @@ type arm struct {
 	// time to settle. A fixed one needs neither.
 	learns bool
 	// measure replaces the scenario's where it is set: only pgyield's own tries of a level
-	// that pressed are so rare that a short measurement would not hold them.
+	// that pressed are so rare that a short measurement would not hold them, and what it is
+	// compared with is measured for long enough to see what else happens on the machine.
 	measure time.Duration
 }
 
@@ -53,14 +54,18 @@ var peers = []string{armPlain, armFailsafe, armAIMD}
 
 // allArms are the arms of a steady load. pgyield's are told its parameters.
 func allArms(params string) []arm {
+	const short, long = 8 * time.Second, 20 * time.Second
 	arms := []arm{
-		{name: armIdle, open: openPlain, alone: true},
+		{name: armIdle, open: openPlain, alone: true, measure: long},
 		{name: armPlain, open: openPlain},
 	}
 	for _, k := range statics {
-		arms = append(arms, arm{name: armStatic(k), open: openSplit(k)})
+		static := arm{name: armStatic(k), open: openSplit(k)}
+		if k <= 2 {
+			static.measure = long
+		}
+		arms = append(arms, static)
 	}
-	const short = 8 * time.Second
 	shadow := yieldArm(armShadow, params, pgyield.Options{Mode: pgyield.Shadow})
 	shadow.measure = short
 	arms = append(arms,

@@ -18,6 +18,7 @@ type benchResult struct {
 	Readers   int               `json:"readers"`
 	Conns     int               `json:"conns"`
 	Rows      int               `json:"rows"`
+	ReadMs    float64           `json:"read_ms"` // of one aggregate alone
 	Params    string            `json:"params,omitempty"`
 	Scenarios []*scenarioResult `json:"scenarios"`
 	LeftOut   []leftOut         `json:"left_out,omitempty"`
@@ -111,7 +112,8 @@ var columns = []struct{ title, key, format string }{
 
 // writeBenchTable prints the medians of all arms, and then what they show.
 func writeBenchTable(w io.Writer, r *benchResult) error {
-	fmt.Fprintf(w, "\nPostgres %s; %d writes/s due, %d readers, a pool of %d. Medians over the rounds.\n", r.Server, r.Rate, r.Readers, r.Conns)
+	fmt.Fprintf(w, "\nPostgres %s; %d writes/s due, %d readers, a pool of %d; an aggregate of %d rows takes %.0f ms alone. Medians over the rounds.\n",
+		r.Server, r.Rate, r.Readers, r.Conns, r.Rows, r.ReadMs)
 	for _, s := range r.Scenarios {
 		fmt.Fprintf(w, "\n%s (%s). %s\n", s.Name, count(s.Rounds, "round"), s.About)
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)

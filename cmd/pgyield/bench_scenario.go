@@ -33,7 +33,9 @@ type timing struct{ lead, settle, measure time.Duration }
 
 func (s *scenario) timingOf(a arm) timing {
 	if !a.learns && s.fixed != (timing{}) {
-		return s.fixed
+		t := s.fixed
+		t.measure = max(t.measure, a.measure)
+		return t
 	}
 	t := s.timing
 	if a.measure > 0 && a.measure < t.measure {

@@ -140,6 +140,9 @@ func TestBenchRefuses(t *testing.T) {
 		want string
 	}{
 		{benchCmd{Rate: 0, Readers: 1, Conns: 2, Rows: 1000, Rounds: 1}, "--rate is 0, must be from 1 to 5000"},
+		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: 5, Rounds: 1}, "--rows is 5, must be from 1000 to 100000000"},
+		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: -1, Rounds: 1}, "--rows is -1, must be from 1000 to 100000000"},
+		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rounds: 0}, "--rounds is 0, must be from 1 to 1000"},
 		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: 1000, Rounds: 0}, "--rounds is 0, must be from 1 to 1000"},
 		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: 1000, Rounds: 1, Only: []string{"onset", "nothing"}}, `--only is "nothing"`},
 		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: 1000, Rounds: 1, Arms: []string{armYield, "nobody"}}, `--arms is "nobody"`},

@@ -161,7 +161,7 @@ func (db *database) load(ctx context.Context, rows int, show *console) error {
 	}
 	defer closeConn(conn)
 	bar := show.progress(fmt.Sprintf("loading %d rows", rows), rows)
-	err = db.fill(ctx, conn, rows, bar)
+	err = db.fill(ctx, conn, rows, bar.set)
 	bar.done(err)
 	if err != nil {
 		return fmt.Errorf("pgyield: %s: loading: %w", db.command, err)
@@ -169,7 +169,7 @@ func (db *database) load(ctx context.Context, rows int, show *console) error {
 	return nil
 }
 
-func (db *database) fill(ctx context.Context, conn *pgx.Conn, rows int, bar *progress) error {
+func (db *database) fill(ctx context.Context, conn *pgx.Conn, rows int, loaded func(rows int)) error {
 	// Without parallel workers one read is one core's work, on any server.
 	for _, statement := range []string{
 		"create table " + db.schema + ".account (id int primary key, balance bigint not null) with (fillfactor = 70)",
@@ -181,22 +181,26 @@ func (db *database) fill(ctx context.Context, conn *pgx.Conn, rows int, bar *pro
 			return err
 		}
 	}
+	if _, err := conn.Exec(ctx, "vacuum analyze "+db.schema+".account"); err != nil {
+		return err
+	}
+	return db.addEvents(ctx, conn, 0, rows, loaded)
+}
+
+// addEvents fills the table that is analysed, from a number of rows to another.
+func (db *database) addEvents(ctx context.Context, conn *pgx.Conn, from, to int, loaded func(rows int)) error {
 	const chunk = 50_000
-	for at := 0; at < rows; at += chunk {
+	for at := from; at < to; at += chunk {
 		_, err := conn.Exec(ctx, "insert into "+db.schema+".event select (i * 7919) % 5000, i % 13, (i * 31 % 1000)::float8 / 10"+
-			" from generate_series($1::bigint, $2::bigint) i", at, min(at+chunk, rows)-1)
+			" from generate_series($1::bigint, $2::bigint) i", at, min(at+chunk, to)-1)
 		if err != nil {
 			return err
 		}
-		bar.set(min(at+chunk, rows))
+		loaded(min(at+chunk, to))
 	}
 	// Hint bits are set now, so that the first reads of the load write nothing.
-	for _, table := range []string{"account", "event"} {
-		if _, err := conn.Exec(ctx, "vacuum analyze "+db.schema+"."+table); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := conn.Exec(ctx, "vacuum analyze "+db.schema+".event")
+	return err
 }
 
 // write is one small write transaction: a balance and its history.
@@ -214,8 +218,12 @@ func (db *database) write(ctx context.Context, pool pool) error {
 // read is one analytic read: a pass over all events, bound by the CPU, about a
 // third of a second for a million of them on one core.
 func (db *database) read(ctx context.Context, pool pool, _ time.Duration) error {
-	return db.drain(ctx, pool, "select customer % 500 as c, count(*), avg(amount), stddev(amount), corr(amount, kind),"+
-		" avg(ln(amount + kind + 1)), regr_slope(amount, customer) from "+db.schema+".event group by 1 order by 3 desc limit 20")
+	return db.drain(ctx, pool, db.readSQL())
+}
+
+func (db *database) readSQL() string {
+	return "select customer % 500 as c, count(*), avg(amount), stddev(amount), corr(amount, kind)," +
+		" avg(ln(amount + kind + 1)), regr_slope(amount, customer) from " + db.schema + ".event group by 1 order by 3 desc limit 20"
 }
 
 // drain runs a read and reads all it returns.
