@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pgyield/pgyield/adaptive"
 	"github.com/pgyield/pgyield/bulkhead"
 	"github.com/pgyield/pgyield/fleet"
 	"github.com/pgyield/pgyield/pressure"
@@ -215,6 +216,11 @@ type fleetSource struct {
 	limit  *fleetLimit
 	due    time.Time // used by the one Sample in flight
 }
+
+// Paced: the fleet's pace is the poll's.
+func (s *fleetSource) Paced() {}
+
+var _ adaptive.Paced = (*fleetSource)(nil)
 
 // maxFleetPause is the longest a poll is put off, within what the adaptive limit waits for
 // an answer.

@@ -13,16 +13,24 @@ import (
 // how many of the windows below were as slow. Where none were slow, it has no say. The zero
 // below remembers nothing.
 type below struct {
-	limit   int
-	since   time.Time // when no more ran than that limit lets
-	seen    int       // windows at that limit
-	pressed bool      // own writes pressed in the last period
-	// levels is by the limit's length in bits: a cut always leads to a lower one.
+	born time.Time // windows are told apart by their time since then
+
+	limit int
+	under int       // the limits that it is compared with: a cut leads there
+	since time.Time // when no more ran than the limit lets
+	seen  int       // windows at that limit
+	row   int       // of them, those at the end that pressed
+
+	writes  pressure.WriteStats // of the window that goes on
+	began   time.Time           // when that one began
+	pressed bool                // own writes pressed at the end of the last one
+
+	// levels is by the limit's length in bits: so all limits share little memory.
 	levels [18]belowLevel
 }
 
 const (
-	belowKeeps  = 40 // windows of each level
+	belowKeeps  = 64 // windows of each level
 	belowAge    = 10 * time.Minute
 	belowEnough = 16 // windows that a comparison takes
 	belowLikes  = 4  // of them those that came after one such as the last, else all are compared
@@ -34,9 +42,9 @@ const (
 	belowBears = 4
 	belowTries = 3
 
-	// The evidence is a cumulated sum of normal scores, each less the drift: windows that are
-	// as those below hardly ever bring it to a proof, three or four that are slower than all of
-	// them do.
+	// The evidence is a cumulated sum of normal scores, each less the drift. Windows that are
+	// each slower than all below make a proof within three to six; ones that are as those below
+	// make one by chance in some 340.
 	belowDrift = 0.5
 	belowProof = 4
 )
@@ -45,67 +53,112 @@ const (
 type belowLevel struct {
 	windows  [belowKeeps]belowWindow
 	n        int
-	last     time.Time // when the last one was seen
-	evidence float64   // that writes are slower here than at lower levels
+	last     time.Time // when one was last seen, or left
+	evidence float64   // that writes are slower here than at lower limits
 	left     int       // how often it was left without a proof
 }
 
-// belowWindow is what own writes took in a period.
+// belowWindow is what own writes took in a while.
 type belowWindow struct {
-	p90 time.Duration
-	// after: own writes pressed in the period before. Slow windows come in rows, and a level
+	at    time.Duration // since below was born
+	p90   time.Duration
+	limit int
+	// after: own writes pressed in the window before. Slow windows come in rows, and a level
 	// is tried after a calm one: so it is compared with those that followed a calm one.
-	after bool
+	after, pressed bool
 }
 
 // note takes in a period of length dt.
 func (b *below) note(in input, dt time.Duration, own pressure.Signal) {
+	if own.Threshold <= 0 {
+		*b = below{} // nothing says what slow is: another server's times would stay
+		return
+	}
+	if b.born.IsZero() {
+		b.born = in.now
+	}
 	if in.limit != b.limit {
-		b.limit, b.since, b.seen = in.limit, in.now.Add(-dt), 0
+		b.limit, b.since, b.seen, b.row = in.limit, in.now.Add(-dt), 0, 0
+		b.writes = pressure.WriteStats{}
+		b.under = in.limit - 1
+		if low := in.bounds.low(); in.limit > low {
+			b.under = max(low, in.limit/2)
+		}
+		if l := b.level(); in.now.Sub(l.last) > belowAge {
+			*l = belowLevel{}
+		}
 	}
 	if in.activity.Running > in.limit {
 		b.since = in.now
 	}
-	w := belowWindow{in.activity.Writes.P90(), b.pressed}
-	b.pressed = own.Pressing
-	if in.activity.Running > in.limit || !in.contended || in.activity.Writes.Count < belowWrites {
+	if in.activity.Running > in.limit || !in.contended {
+		b.writes, b.row, b.pressed = pressure.WriteStats{}, 0, own.Pressing
 		return
 	}
-	b.seen++
+	if b.writes.Count == 0 {
+		b.began = in.now.Add(-dt)
+	}
+	b.writes = b.writes.Add(in.activity.Writes)
+	if b.writes.Count < belowWrites {
+		return
+	}
+	b.take(in.now, belowWindow{
+		at: in.now.Sub(b.born), p90: b.writes.P90(), limit: in.limit, after: b.pressed, pressed: own.Pressing,
+	})
+	b.writes, b.pressed = pressure.WriteStats{}, own.Pressing
+}
+
+// take takes in a window that ends now.
+func (b *below) take(now time.Time, w belowWindow) {
 	l := b.level()
-	if score, ok := b.score(in.now, w); ok {
-		l.evidence = max(0, l.evidence+score-belowDrift)
+	l.last = now
+	b.seen++
+	if b.row++; !w.pressed {
+		b.row = 0
+	}
+	score, row, ok := b.compare(w)
+	switch {
+	case !ok:
+	case b.row > 2*row+belowBears:
+		// So long it was never slow below. That those within a row are like those within the
+		// rows below is then no comparison.
+		l.evidence = max(l.evidence, belowProof)
+	default:
+		l.evidence = min(max(0, l.evidence+score-belowDrift), 2*belowProof)
 	}
 	// A write that ends now has seen the reads that ran when it began, and their backlog.
-	if in.now.Add(-dt - w.p90 - settle).Before(b.since) {
+	if b.began.Add(-w.p90 - settle).Before(b.since) {
 		return
 	}
 	l.windows[l.n%belowKeeps] = w
 	l.n++
-	l.last = in.now
 }
 
 func (b *below) level() *belowLevel { return &b.levels[b.length()] }
 
-func (b *below) length() int { return min(bits.Len(uint(b.limit)), len(b.levels)-1) }
+func (b *below) length() int { return min(bits.Len(uint(max(0, b.limit))), len(b.levels)-1) }
 
-// each calls f with each window of the lower levels.
-func (b *below) each(now time.Time, f func(belowWindow)) {
-	for i := range b.length() {
+// each calls f with each window of the limits below, oldest first of each level.
+func (b *below) each(now time.Duration, f func(belowWindow)) {
+	for i := range b.length() + 1 {
 		l := &b.levels[i]
-		if now.Sub(l.last) > belowAge {
-			continue
-		}
-		for _, w := range l.windows[:min(l.n, belowKeeps)] {
-			f(w)
+		for k := max(0, l.n-belowKeeps); k < l.n; k++ {
+			if w := l.windows[k%belowKeeps]; w.limit <= b.under && now-w.at <= belowAge {
+				f(w)
+			}
 		}
 	}
 }
 
-// score is the normal score of a window among those below, where they are enough.
-func (b *below) score(now time.Time, w belowWindow) (score float64, ok bool) {
-	var all, likes, slower, slowerLikes int
-	b.each(now, func(o belowWindow) {
+// compare returns the normal score of a window among those below, and the longest row of
+// those that pressed there, where they are enough.
+func (b *below) compare(w belowWindow) (score float64, longest int, ok bool) {
+	var all, likes, slower, slowerLikes, row int
+	b.each(w.at, func(o belowWindow) {
+		if row++; !o.pressed {
+			row = 0
+		}
+		longest = max(longest, row)
 		all++
 		if o.p90 >= w.p90 {
 			slower++
@@ -119,28 +172,39 @@ func (b *below) score(now time.Time, w belowWindow) (score float64, ok bool) {
 		}
 	})
 	if all < belowEnough {
-		return 0, false
+		return 0, 0, false
 	}
 	if likes >= belowLikes {
 		all, slower = likes, slowerLikes
 	}
-	return math.Sqrt2 * math.Erfinv(1-(2*float64(slower)+1)/float64(all+1)), true
+	return math.Sqrt2 * math.Erfinv(1-(2*float64(slower)+1)/float64(all+1)), longest, true
 }
 
-// doubts reports whether writes are slow by themselves now and then, and nothing proves that
-// they are slower at this limit.
-func (b *below) doubts(now time.Time, own pressure.Signal) bool {
-	if own.Name != pressure.OwnWrites || own.Threshold <= 0 || b.level().evidence >= belowProof {
+// noisy reports whether writes are slow by themselves now and then.
+func (b *below) noisy(now time.Time, s pressure.Signal) bool {
+	if s.Name != pressure.OwnWrites || s.Threshold <= 0 {
 		return false
 	}
 	all, slow := 0, 0
-	b.each(now, func(w belowWindow) {
+	b.each(now.Sub(b.born), func(w belowWindow) {
 		all++
-		if w.p90 > own.Threshold {
+		if w.p90 > s.Threshold {
 			slow++
 		}
 	})
 	return all >= belowEnough && slow >= belowSlow
+}
+
+// proves reports whether that signal, though writes are slow by themselves now and then, is
+// higher at this limit than below.
+func (b *below) proves(now time.Time, s pressure.Signal) bool {
+	return b.level().evidence >= belowProof && b.noisy(now, s)
+}
+
+// doubts reports whether writes are slow by themselves now and then, and nothing proves that
+// they are slower at this limit.
+func (b *below) doubts(now time.Time, s pressure.Signal) bool {
+	return b.level().evidence < belowProof && b.noisy(now, s)
 }
 
 // excuses reports whether this limit is not to be left for what that signal says.
@@ -151,12 +215,15 @@ func (b *below) excuses(now time.Time, s pressure.Signal) bool {
 // leaves takes note that this limit is left for what that signal says, and reports whether
 // that is without a proof.
 func (b *below) leaves(now time.Time, s pressure.Signal) bool {
+	if s.Name != pressure.OwnWrites {
+		return false
+	}
 	l := b.level()
 	if !b.doubts(now, s) {
 		l.left = 0
 		return false
 	}
-	l.left++
+	l.left, l.last = l.left+1, now
 	return true
 }
 
@@ -164,5 +231,5 @@ func (b *below) leaves(now time.Time, s pressure.Signal) bool {
 // nothing, or too little was seen to tell.
 func (b *below) undecided(now time.Time, v pressure.Verdict) bool {
 	own, ok := v.Signal(pressure.OwnWrites)
-	return ok && (b.level().evidence > 0 || b.seen < belowBears) && b.doubts(now, own)
+	return ok && own.Pressing && (b.level().evidence > 0 || b.seen < belowBears) && b.doubts(now, own)
 }

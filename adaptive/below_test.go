@@ -10,12 +10,14 @@ import (
 // windows is a below that lives from window to window.
 type windows struct {
 	below
-	now time.Time
-	own pressure.Signal
+	now    time.Time
+	own    pressure.Signal
+	bounds Bounds
+	count  int // writes in a period
 }
 
 func newWindows() *windows {
-	return &windows{now: at(0), own: pressure.Signal{Name: pressure.OwnWrites, Threshold: 2 * time.Millisecond}}
+	return &windows{now: at(0), bounds: wide, count: 50, own: pressure.Signal{Name: pressure.OwnWrites, Threshold: 2 * time.Millisecond}}
 }
 
 // see takes in periods at a limit, in each of which all writes took that many milliseconds.
@@ -24,10 +26,10 @@ func (w *windows) see(limit, running int, took ...float64) {
 		w.now = w.now.Add(DefaultPeriod)
 		var writes pressure.Writes
 		p90 := time.Duration(ms * float64(time.Millisecond))
-		for range 50 {
+		for range w.count {
 			writes.Observe(p90)
 		}
-		in := input{now: w.now, limit: limit, bounds: wide, contended: true}
+		in := input{now: w.now, limit: limit, bounds: w.bounds, contended: true}
 		in.activity.Running, in.activity.Writes = running, writes.Take()
 		w.own.Pressing = p90 > w.own.Threshold
 		w.note(in, DefaultPeriod, w.own)
@@ -139,5 +141,106 @@ func TestBelowForgets(t *testing.T) {
 	}
 	if other := (pressure.Signal{Name: pressure.WALSync, Threshold: 1}); w.excuses(w.now, other) {
 		t.Error("another signal is excused")
+	}
+}
+
+// TestBelowLongRows: a level that is slow all the time is no better for being as slow as the
+// rows of slow windows below.
+func TestBelowLongRows(t *testing.T) {
+	w := newWindows()
+	for range 5 {
+		w.see(1, 1, 1, 1, 1, 1, 3, 3, 3)
+	}
+	w.see(2, 2, 1, 1, 1, 1, 1)
+	for n := 0; w.doubts(w.now, w.own) || n == 0; n++ {
+		if n > 2*3+belowBears {
+			t.Fatalf("%d slow windows in a row prove nothing, where no more than three were below", n)
+		}
+		w.see(2, 2, 3)
+	}
+}
+
+// TestBelowFewWrites: a window lasts until there are enough.
+func TestBelowFewWrites(t *testing.T) {
+	w := newWindows()
+	few := func(limit int, ms float64) {
+		w.count = 3
+		w.see(limit, limit, ms)
+	}
+	for range 60 {
+		few(1, 1)
+	}
+	if n := w.levels[1].n; n < 15 || n > 20 {
+		t.Errorf("60 periods of three writes are %d windows", n)
+	}
+	few(2, 5)
+	few(2, 5)
+	if w.seen != 0 {
+		t.Error("six writes are a window")
+	}
+	if few(2, 5); w.seen != 1 {
+		t.Error("nine are none")
+	}
+}
+
+// TestBelowHighFloor: the limit that a cut leads to counts as lower, whatever its length in bits.
+func TestBelowHighFloor(t *testing.T) {
+	for _, limits := range [][2]int{{2, 3}, {9, 12}, {100_000, 131_071}} {
+		w := newWindows()
+		w.bounds = Bounds{Floor: limits[0], Start: 1 << 20, Ceiling: 1 << 20}
+		for range 10 {
+			w.see(limits[0], limits[0], 1, 1, 1, 3)
+		}
+		if w.doubts(w.now, w.own) {
+			t.Errorf("floor %d: there is nothing below it", limits[0])
+		}
+		w.see(limits[1], limits[1], 1, 1, 1, 1, 1, 3)
+		if !w.excuses(w.now, w.own) {
+			t.Errorf("at %d what was seen at the floor of %d has no say", limits[1], limits[0])
+		}
+	}
+	w := newWindows()
+	w.see(-3, 0, 1)
+	w.see(0, 0, 1)
+}
+
+// TestBelowEvidenceEnds: what an hour of overload proved is outgrown, and grows old.
+func TestBelowEvidenceEnds(t *testing.T) {
+	w := newWindows()
+	mixed(w)
+	for range 100 {
+		w.see(2, 2, 9, 9)
+		w.see(1, 1, 1)
+	}
+	if e := w.levels[2].evidence; e < belowProof || e > 2*belowProof {
+		t.Errorf("the evidence is %.1f", e)
+	}
+	old := *w
+	w.see(2, 2, times(30, 1)...)
+	if w.level().evidence > 0 {
+		t.Errorf("after thirty calm windows the evidence is %.1f", w.level().evidence)
+	}
+	old.now = old.now.Add(belowAge + time.Second)
+	if old.see(2, 2, 1); old.level().evidence > 0 {
+		t.Errorf("after %v the evidence is %.1f", belowAge, old.level().evidence)
+	}
+	w.own.Threshold = 0
+	if w.see(1, 1, 1); w.levels[1].n > 0 {
+		t.Error("nothing says what slow is, and windows are kept")
+	}
+}
+
+// TestBelowComparesLikeWithLike: a slow window after a calm one says more than one in a row of
+// slow ones, where those below came in rows.
+func TestBelowComparesLikeWithLike(t *testing.T) {
+	w := newWindows()
+	for range 4 {
+		w.see(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 3, 3, 3)
+	}
+	w.see(2, 2, 1)
+	first, _, _ := w.compare(belowWindow{at: w.now.Sub(w.born), p90: 2900 * time.Microsecond})
+	later, _, ok := w.compare(belowWindow{at: w.now.Sub(w.born), p90: 2900 * time.Microsecond, after: true})
+	if !ok || first < 1 || later > 0 {
+		t.Errorf("the first of a row scores %.1f, one within it %.1f", first, later)
 	}
 }

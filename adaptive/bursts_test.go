@@ -42,7 +42,7 @@ func TestHarmlessReadsBesideBursts(t *testing.T) {
 		}
 		slices.Sort(list)
 		t.Logf("slow for %.2f of the time: at half or more %.2f of the time", share, list)
-		if list[4] < 0.92 || list[0] < 0.75 {
+		if list[4] < 0.9 || list[0] < 0.8 {
 			t.Errorf("slow for %.2f of the time: at half or more %.2f of the time", share, list)
 		}
 	}
@@ -75,6 +75,41 @@ func TestOverloadBesideBursts(t *testing.T) {
 		t.Logf("slow for %.2f of the time: p95 within 1.5 in %.2f of the windows; limits %.2f", share, list, limits)
 		if list[0] < 0.93 || slices.Max(limits) > 1.1 {
 			t.Errorf("slow for %.2f of the time: p95 within 1.5 in %.2f of the windows; limits %.2f", share, list, limits)
+		}
+	}
+}
+
+// stalls holds all writes up for a second in five, for as long whatever runs beside them.
+func stalls(m *model) func() float64 {
+	begun := time.Now()
+	return func() float64 {
+		if time.Since(begun)%(5*time.Second) < time.Second {
+			return max(1, 10/slow(m.busy()))
+		}
+		return 1
+	}
+}
+
+// TestOverloadBesideStalls: rows of slow windows at the floor do not hide that a level above
+// it is slow all the time, whether writes are many or few.
+func TestOverloadBesideStalls(t *testing.T) {
+	for _, rate := range []float64{200, 20, 12} {
+		var limits []float64
+		for seed := range uint64(4) {
+			modelled(t, seed, wide, Options{}, func(m *model, l *Limit) {
+				m.writeRate = rate
+				m.warm(l)
+				m.slowness = stalls(m)
+				m.readers = 16
+				m.run(l, time.Minute, nil)
+				sum, n := 0, 0
+				m.run(l, 20*time.Minute, func(d Decision) { sum, n = sum+d.To, n+1 })
+				limits = append(limits, math.Round(100*float64(sum)/float64(n))/100)
+			})
+		}
+		t.Logf("%v writes a second: limits %.2f", rate, limits)
+		if slices.Max(limits) > 1.5 {
+			t.Errorf("%v writes a second: limits %.2f", rate, limits)
 		}
 	}
 }

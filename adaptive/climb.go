@@ -62,7 +62,7 @@ func (r rule) wayBack(s *state, in input) outcome {
 		return outcome{in.limit, reason}
 	case in.verdict.Freeze:
 		return outcome{in.limit, reasonFrozen}
-	case in.verdict.Pressing && s.below.undecided(in.now, in.verdict):
+	case in.verdict.Pressing && in.contended && s.below.undecided(in.now, in.verdict):
 		return outcome{in.limit, reasonWeighs}
 	case in.verdict.Pressing && in.contended && (s.climb.seen == 0 || s.climb.worse > 0):
 		return outcome{in.limit, reason}

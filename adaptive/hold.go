@@ -51,6 +51,18 @@ func (h *hold) pressed(level int, now time.Time, descending bool, shortest, long
 	h.probing = false
 }
 
+// doubted takes note of a cut at that level for what may as well have had other reasons: it
+// waits for a while, no longer than something does already, and nothing is doubled.
+func (h *hold) doubted(level int, now time.Time, wait time.Duration) {
+	if h.level == 0 || level < h.level {
+		h.level = level
+	}
+	if until := now.Add(wait); until.After(h.until) {
+		h.until = until
+	}
+	h.probing = false
+}
+
 // outlasted ends a probe that has gone on for long enough, and reports whether it
 // is still going on.
 func (h *hold) outlasted(now time.Time, enough time.Duration, fresh bool) (ongoing bool) {

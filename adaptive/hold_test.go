@@ -191,3 +191,24 @@ func TestDemandHalves(t *testing.T) {
 		t.Errorf("eight reads teach %v", d.service)
 	}
 }
+
+// TestHoldDoubted: a cut that proves nothing waits a little, and shortens nothing.
+func TestHoldDoubted(t *testing.T) {
+	var h hold
+	h.doubted(4, at(0), 2*time.Second)
+	if !h.blocks(4, at(1.9)) || h.blocks(4, at(2)) || h.blocks(3, at(0)) {
+		t.Errorf("held at 4 for two seconds: %+v", h)
+	}
+	h.pressed(4, at(10), false, 8*time.Second, 64*time.Second)
+	if h.length != 8*time.Second {
+		t.Errorf("the first proof holds for %v", h.length)
+	}
+	h = hold{level: 4, length: 64 * time.Second, until: at(100), probing: true}
+	h.doubted(5, at(50), 2*time.Second)
+	if want := (hold{level: 4, length: 64 * time.Second, until: at(100)}); h != want {
+		t.Errorf("a doubt at 5 makes it %+v", h)
+	}
+	if h.doubted(2, at(99), 2*time.Second); h.level != 2 || !h.until.Equal(at(101)) || h.length != 64*time.Second {
+		t.Errorf("a doubt at 2 makes it %+v", h)
+	}
+}

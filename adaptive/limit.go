@@ -39,6 +39,13 @@ type Prober interface {
 	Probe(limit int)
 }
 
+// Paced is a source of samples that keeps a pace of its own: it is asked as often as
+// Pressure.Period says, however many sessions the server has.
+type Paced interface {
+	pressure.Source
+	Paced()
+}
+
 // Decision is what one period led to.
 type Decision struct {
 	At       time.Time

@@ -99,11 +99,21 @@ func (p *poller) ask(ctx context.Context, now time.Time) {
 	}
 	p.asked = now
 	// A tick that comes a little early should not cost a whole period.
-	p.next = now.Add(max(p.limit.options.Pressure.Period, p.pause) - p.limit.options.Period/4)
+	p.next = now.Add(p.every() - p.limit.options.Period/4)
 	go func() {
 		sample, err := p.limit.source.Sample(ctx)
 		p.answers <- poll{sample: sample, err: err}
 	}()
+}
+
+// every is how far apart polls are. A first baseline is learned in two seconds, and wants all
+// polls that there can be.
+func (p *poller) every() time.Duration {
+	every := p.limit.options.Pressure.Period
+	if _, paced := p.limit.source.(Paced); paced || p.limit.LastDecision().Reason == reasonBaseline {
+		return every
+	}
+	return max(every, p.pause)
 }
 
 // take returns the answer that has arrived, if one has.

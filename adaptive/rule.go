@@ -148,7 +148,7 @@ func (r rule) dipping(s *state, in input) (outcome, bool) {
 	}
 	if s.dip.wanted(in.now, in.limit, in.bounds, in.contended, in.verdict) {
 		s.dip.begin(in.now, in.limit)
-		s.count, s.climb = 0, climb{}
+		s.count, s.climb, s.below = 0, climb{}, below{}
 		return outcome{low, reasonBaseline}, true
 	}
 	return outcome{}, false
@@ -203,6 +203,7 @@ func (r rule) giveBack(s *state, in input, signal string, from int, without floa
 		s.blame.of(sig.Name).grant(in.now, level, r.hold, r.holdMax)
 	}
 	s.series, s.count = series{}, 0
+
 	if s.innocent {
 		s.hold, s.climb = hold{}, climb{}
 		return outcome{max(in.limit, in.bounds.clamp(from)), reasonUnhelpful}
@@ -263,7 +264,8 @@ func (r rule) accused(s *state, in input) (open pressure.Verdict) {
 // than it did without them, and than it does now and then.
 func (s *state) worsens(now time.Time, v pressure.Verdict) bool {
 	for _, sig := range v.Signals {
-		if sig.Pressing && !s.below.doubts(now, sig) && excess(sig) > worseBy*s.blame.of(sig.Name).excess {
+		worse := excess(sig) > worseBy*s.blame.of(sig.Name).excess && !s.below.doubts(now, sig)
+		if sig.Pressing && (worse || s.below.proves(now, sig)) {
 			return true
 		}
 	}
@@ -314,11 +316,11 @@ func (r rule) press(s *state, in input, v pressure.Verdict) outcome {
 	alone := v.Strong && before == 0 && s.raised
 	// A climb that failed is no failed probe: what was marked before it still stands.
 	if lasted := s.proof.refute(in.limit); !s.climb.revoked && (!alone || !lasted) {
-		shortest, longest := r.hold, r.holdMax
 		if s.below.leaves(in.now, lead) {
-			shortest, longest = r.hold/4, r.hold/4
+			s.hold.doubted(in.limit, in.now, r.hold/4)
+		} else {
+			s.hold.pressed(in.limit, in.now, !s.raised, r.hold, r.holdMax)
 		}
-		s.hold.pressed(in.limit, in.now, !s.raised, shortest, longest)
 	}
 	s.raised, s.climb = false, climb{}
 	return outcome{to, v.Reason}
@@ -340,6 +342,9 @@ func (r rule) calm(s *state, in input) outcome {
 	}
 	if s.climb.active() {
 		return r.wayBack(s, in)
+	}
+	if v.Pressing && in.contended && s.below.undecided(in.now, v) {
+		return outcome{in.limit, reasonWeighs}
 	}
 	probing := s.hold.outlasted(in.now, enough, v.Fresh)
 	to, _ := Step(in.limit, 0, r.periods, in.bounds, Period{Contended: in.contended})

@@ -5,8 +5,12 @@ import "time"
 // due reports whether a new window of the server's counters has ended.
 func (s *server) due(length time.Duration) bool {
 	last := s.last()
-	return last != nil && s.baseFor(length, nil) != nil && last.ServerTime.Sub(s.evaluated) >= min(windowStep, length)
+	return last != nil && s.baseFor(length, nil) != nil && last.ServerTime.Sub(s.evaluated) >= almost(min(windowStep, length))
 }
+
+// almost is how long a window must be: polls that are a second apart are so to a few
+// milliseconds.
+func almost(length time.Duration) time.Duration { return length - length/8 }
 
 // evaluate judges every signal over the windows that end with the last sample, and
 // learns from them; kind tells what the stretch since a time may teach.

@@ -15,8 +15,8 @@ import (
 type Options struct {
 	// Period is how often the server is polled. Default 500 ms; 50 ms to 1 min. It
 	// is slower than a judgement by own writes may be: the server's counters move
-	// only about once a second. A server with many sessions is polled more rarely
-	// ([Sample.Pause]).
+	// only about once a second. The adaptive limit polls a server with many
+	// sessions more rarely ([Sample.Pause]).
 	Period time.Duration
 	// Timeout bounds one poll, a connect that it needs included. Default 2 s; 10 ms
 	// to 1 min. Where connecting takes longer, one attempt at a time goes on beside the

@@ -159,7 +159,7 @@ func (s *server) baseFor(length time.Duration, counter func(*Sample) Reading) *s
 	last := s.last()
 	for i := len(s.samples) - 2; i >= 0; i-- {
 		first := &s.samples[i]
-		if last.ServerTime.Sub(first.ServerTime) < length {
+		if last.ServerTime.Sub(first.ServerTime) < almost(length) {
 			continue
 		}
 		if counter == nil {
