@@ -16,8 +16,10 @@ type below struct {
 	born time.Time // windows are told apart by their time since then
 
 	limit int
-	under int       // the limits that it is compared with: a cut leads there
+	low   int       // the lowest
+	under int       // the highest that it is compared with: a cut leads there
 	since time.Time // when no more ran than the limit lets
+	fell  bool      // more ran before that
 	seen  int       // windows at that limit
 	row   int       // of them, those at the end that pressed
 
@@ -25,7 +27,8 @@ type below struct {
 	began   time.Time           // when that one began
 	pressed bool                // own writes pressed at the end of the last one
 
-	// levels is by the limit's length in bits: so all limits share little memory.
+	// levels is by the limit's length in bits, so that all limits share little memory; the
+	// first is the lowest limit's.
 	levels [18]belowLevel
 }
 
@@ -77,11 +80,12 @@ func (b *below) note(in input, dt time.Duration, own pressure.Signal) {
 	if b.born.IsZero() {
 		b.born = in.now
 	}
-	if in.limit != b.limit {
-		b.limit, b.since, b.seen, b.row = in.limit, in.now.Add(-dt), 0, 0
+	if low := in.bounds.low(); in.limit != b.limit || low != b.low {
+		b.fell = in.limit < b.limit
+		b.limit, b.low, b.since, b.seen, b.row = in.limit, low, in.now.Add(-dt), 0, 0
 		b.writes = pressure.WriteStats{}
 		b.under = in.limit - 1
-		if low := in.bounds.low(); in.limit > low {
+		if in.limit > low {
 			b.under = max(low, in.limit/2)
 		}
 		if l := b.level(); in.now.Sub(l.last) > belowAge {
@@ -89,7 +93,7 @@ func (b *below) note(in input, dt time.Duration, own pressure.Signal) {
 		}
 	}
 	if in.activity.Running > in.limit {
-		b.since = in.now
+		b.since, b.fell = in.now, true
 	}
 	if in.activity.Running > in.limit || !in.contended {
 		b.writes, b.row, b.pressed = pressure.WriteStats{}, 0, own.Pressing
@@ -112,6 +116,11 @@ func (b *below) note(in input, dt time.Duration, own pressure.Signal) {
 func (b *below) take(now time.Time, w belowWindow) {
 	l := b.level()
 	l.last = now
+	// A write that ends now has seen the reads that ran when it began, and their backlog.
+	clean := !b.began.Add(-w.p90 - settle).Before(b.since)
+	if b.fell && !clean {
+		return
+	}
 	b.seen++
 	if b.row++; !w.pressed {
 		b.row = 0
@@ -126,8 +135,7 @@ func (b *below) take(now time.Time, w belowWindow) {
 	default:
 		l.evidence = min(max(0, l.evidence+score-belowDrift), 2*belowProof)
 	}
-	// A write that ends now has seen the reads that ran when it began, and their backlog.
-	if b.began.Add(-w.p90 - settle).Before(b.since) {
+	if !clean {
 		return
 	}
 	l.windows[l.n%belowKeeps] = w
@@ -136,7 +144,12 @@ func (b *below) take(now time.Time, w belowWindow) {
 
 func (b *below) level() *belowLevel { return &b.levels[b.length()] }
 
-func (b *below) length() int { return min(bits.Len(uint(max(0, b.limit))), len(b.levels)-1) }
+func (b *below) length() int {
+	if b.limit <= b.low {
+		return 0
+	}
+	return min(bits.Len(uint(max(0, b.limit))), len(b.levels)-1)
+}
 
 // each calls f with each window of the limits below, oldest first of each level.
 func (b *below) each(now time.Duration, f func(belowWindow)) {

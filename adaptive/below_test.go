@@ -104,12 +104,21 @@ func TestBelowProves(t *testing.T) {
 func TestBelowLearnsWhatTheLimitDid(t *testing.T) {
 	w := newWindows()
 	w.see(1, 16, times(20, 30)...)
-	if w.levels[1].n != 0 {
-		t.Errorf("%d windows beside sixteen reads count for a limit of one", w.levels[1].n)
+	if w.levels[0].n != 0 {
+		t.Errorf("%d windows beside sixteen reads count for a limit of one", w.levels[0].n)
 	}
 	w.see(1, 1, 30, 30, 1, 1)
-	if w.levels[1].n != 1 {
-		t.Errorf("%d windows count, want the one that began half a second after the reads were gone", w.levels[1].n)
+	if w.levels[0].n != 1 {
+		t.Errorf("%d windows count, want the one that began half a second after the reads were gone", w.levels[0].n)
+	}
+	w = newWindows()
+	mixed(w)
+	w.see(4, 4, 1, 1, 1, 1)
+	if w.see(2, 2, 9, 9); w.seen != 0 || w.level().evidence != 0 {
+		t.Errorf("the backlog of four is evidence against two: %.1f", w.level().evidence)
+	}
+	if w.see(4, 4, 9); w.seen != 1 || w.level().evidence == 0 {
+		t.Error("the first window after a raise is no evidence")
 	}
 }
 
@@ -170,7 +179,7 @@ func TestBelowFewWrites(t *testing.T) {
 	for range 60 {
 		few(1, 1)
 	}
-	if n := w.levels[1].n; n < 15 || n > 20 {
+	if n := w.levels[0].n; n < 15 || n > 20 {
 		t.Errorf("60 periods of three writes are %d windows", n)
 	}
 	few(2, 5)
@@ -194,7 +203,9 @@ func TestBelowHighFloor(t *testing.T) {
 		if w.doubts(w.now, w.own) {
 			t.Errorf("floor %d: there is nothing below it", limits[0])
 		}
-		w.see(limits[1], limits[1], 1, 1, 1, 1, 1, 3)
+		for range 20 {
+			w.see(limits[1], limits[1], 1, 1, 1, 1, 1, 3)
+		}
 		if !w.excuses(w.now, w.own) {
 			t.Errorf("at %d what was seen at the floor of %d has no say", limits[1], limits[0])
 		}
@@ -225,7 +236,7 @@ func TestBelowEvidenceEnds(t *testing.T) {
 		t.Errorf("after %v the evidence is %.1f", belowAge, old.level().evidence)
 	}
 	w.own.Threshold = 0
-	if w.see(1, 1, 1); w.levels[1].n > 0 {
+	if w.see(1, 1, 1); w.levels[0].n > 0 {
 		t.Error("nothing says what slow is, and windows are kept")
 	}
 }

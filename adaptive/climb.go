@@ -53,16 +53,18 @@ func (r rule) wayBack(s *state, in input) outcome {
 	if in.verdict.Pressing {
 		reason = reasonAcquitted
 	}
+	weighs := in.verdict.Pressing && in.contended && s.below.undecided(in.now, in.verdict)
 	switch {
 	case in.limit >= in.bounds.clamp(s.climb.to):
-		if s.climb.worse == 0 && in.now.Sub(s.climb.stepped) >= settle+experiment {
+		if !weighs && s.climb.worse == 0 && in.now.Sub(s.climb.stepped) >= settle+experiment {
 			s.climb, s.hold, s.trial = climb{}, hold{}, trial{}
 			s.innocent = true // the next acquittal needs no climb
 		}
 		return outcome{in.limit, reason}
 	case in.verdict.Freeze:
 		return outcome{in.limit, reasonFrozen}
-	case in.verdict.Pressing && in.contended && s.below.undecided(in.now, in.verdict):
+	case weighs:
+		s.blame.prolong(in.now) // where writes are few, this takes longer than cuts wait
 		return outcome{in.limit, reasonWeighs}
 	case in.verdict.Pressing && in.contended && (s.climb.seen == 0 || s.climb.worse > 0):
 		return outcome{in.limit, reason}

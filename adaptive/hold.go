@@ -38,14 +38,14 @@ func (h *hold) pressed(level int, now time.Time, descending bool, shortest, long
 		if !descending {
 			double()
 		}
-		h.until = now.Add(h.length)
+		h.until = now.Add(max(h.length, shortest))
 	default:
 		// A lower level pressed on the way. Unless that is the descent, the wait
 		// is not begun again: or load that comes and goes would push the level
 		// down for ever, never to be tried.
 		h.level = level
 		if descending {
-			h.until = now.Add(h.length)
+			h.until = now.Add(max(h.length, shortest))
 		}
 	}
 	h.probing = false

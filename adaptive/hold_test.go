@@ -211,4 +211,9 @@ func TestHoldDoubted(t *testing.T) {
 	if h.doubted(2, at(99), 2*time.Second); h.level != 2 || !h.until.Equal(at(101)) || h.length != 64*time.Second {
 		t.Errorf("a doubt at 2 makes it %+v", h)
 	}
+	h = hold{}
+	h.doubted(4, at(0), 2*time.Second)
+	if h.pressed(2, at(1), true, 8*time.Second, 64*time.Second); h.level != 2 || !h.until.Equal(at(9)) {
+		t.Errorf("a proof at 2 on the way down from a doubt at 4 makes it %+v", h)
+	}
 }

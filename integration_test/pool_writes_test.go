@@ -101,8 +101,8 @@ func TestLimitFollowsPressure(t *testing.T) {
 		lowest.Store(min(lowest.Load(), int64(ours.ReadStat().Limit())))
 		time.Sleep(20 * time.Millisecond)
 	})
-	latencies(300, 5*time.Millisecond, write(ours)) // the limit finds its level
-	onOurs := latencies(300, 5*time.Millisecond, write(ours))
+	latencies(600, 5*time.Millisecond, write(ours)) // the limit finds its level
+	onOurs := latencies(600, 5*time.Millisecond, write(ours))
 	watch()
 	low := int(lowest.Load())
 	t.Logf("limit %d -> %d, write p95: pgyield %v, pgxpool %v", start, low, quantile(onOurs, 0.95), quantile(onPlain, 0.95))

@@ -8,9 +8,9 @@ func (s *server) due(length time.Duration) bool {
 	return last != nil && s.baseFor(length, nil) != nil && last.ServerTime.Sub(s.evaluated) >= almost(min(windowStep, length))
 }
 
-// almost is how long a window must be: polls that are a second apart are so to a few
+// almost is how long a window must be: polls that are a second apart are so to some
 // milliseconds.
-func almost(length time.Duration) time.Duration { return length - length/8 }
+func almost(length time.Duration) time.Duration { return length - 50*time.Millisecond }
 
 // evaluate judges every signal over the windows that end with the last sample, and
 // learns from them; kind tells what the stretch since a time may teach.

@@ -30,14 +30,14 @@ type benchCmd struct {
 	Rate    int `default:"200"     help:"Write transactions per second, started at fixed times whether or not earlier ones are done."`
 	Readers int `default:"16"      help:"Greedy reads at once."`
 	Conns   int `default:"20"      help:"Size of the pool."`
-	Rows    int `default:"0"       help:"Rows of the table that is analysed; 0: as many as make an aggregate take 0.4 s here."`
+	Rows    int `default:"0"       help:"Rows of the table that is analysed; 0: as many as make an aggregate take 0.4 s here, 600000 at least."`
 }
 
 // Help is what kong prints before the flags.
 func (c *benchCmd) Help() string {
 	return "Reads and writes meet on a real server: without pgyield, with read pools of fixed sizes, with other limiters, and" +
 		" with pgyield. The arms take turns in rounds, so that a machine with other work hits all alike; each figure is a ratio" +
-		" inside a round, and the median over the rounds.\n\nAll scenarios take about an hour and a half: --only and --rounds make" +
+		" inside a round, and the median over the rounds.\n\nAll scenarios take about two hours: --only and --rounds make" +
 		" it shorter. A Postgres is started for it, from programs of this machine or with Docker, and stopped afterwards. With --dsn or" +
 		" PGYIELD_DSN the benchmark runs in a schema of its own in that database, and drops it afterwards. It loads that server heavily."
 }

@@ -54,17 +54,13 @@ var peers = []string{armPlain, armFailsafe, armAIMD}
 
 // allArms are the arms of a steady load. pgyield's are told its parameters.
 func allArms(params string) []arm {
-	const short, long = 8 * time.Second, 20 * time.Second
+	const short = 8 * time.Second
 	arms := []arm{
-		{name: armIdle, open: openPlain, alone: true, measure: long},
+		{name: armIdle, open: openPlain, alone: true},
 		{name: armPlain, open: openPlain},
 	}
 	for _, k := range statics {
-		static := arm{name: armStatic(k), open: openSplit(k)}
-		if k <= 2 {
-			static.measure = long
-		}
-		arms = append(arms, static)
+		arms = append(arms, arm{name: armStatic(k), open: openSplit(k)})
 	}
 	shadow := yieldArm(armShadow, params, pgyield.Options{Mode: pgyield.Shadow})
 	shadow.measure = short
@@ -76,6 +72,16 @@ func allArms(params string) []arm {
 		tolerant := yieldArm(armTolerant(n), fmt.Sprintf("%s yield_tolerance=%d", params, n), pgyield.Options{})
 		tolerant.measure = 2 * short
 		arms = append(arms, tolerant)
+	}
+	return arms
+}
+
+// measured sets for how long those arms are measured that pgyield is compared with.
+func measured(arms []arm, long time.Duration) []arm {
+	for i, a := range arms {
+		if a.name == armIdle || a.name == armStatic(1) || a.name == armStatic(2) {
+			arms[i].measure = long
+		}
 	}
 	return arms
 }

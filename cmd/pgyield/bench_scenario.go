@@ -60,7 +60,7 @@ func (s *scenario) claimed(r runs) []claim {
 func scenarios(params string, quick bool) []*scenario {
 	if quick {
 		heavy := steady("aggregates", "Cached aggregates, bound by the processor.", params, (*database).read)
-		heavy.arms = some(heavy.arms, armIdle, armPlain, armStatic(1), armStatic(2), armFailsafe, armYield)
+		heavy.arms = measured(some(heavy.arms, armIdle, armPlain, armStatic(1), armStatic(2), armFailsafe, armYield), 0)
 		return []*scenario{heavy, lightControl(params, "bulk load", (*database).bulkLoad, 0, 6*time.Second)}
 	}
 	list := []*scenario{
@@ -88,7 +88,7 @@ func scenarios(params string, quick bool) []*scenario {
 // steady is a load that does not change: greedy reads beside small writes.
 func steady(name, about, params string, read func(*database, context.Context, pool, time.Duration) error) *scenario {
 	s := &scenario{
-		name: name, about: about, arms: allArms(params),
+		name: name, about: about, arms: measured(allArms(params), 20*time.Second),
 		// The level is found in the time left out. The 40 s hold one try of the level that
 		// pressed; later tries are a minute apart ("ten minutes" measures those).
 		timing: timing{3 * time.Second, 12 * time.Second, 40 * time.Second},
