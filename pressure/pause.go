@@ -3,7 +3,7 @@ package pressure
 import "time"
 
 // A poll looks at all sessions of the server, so it costs the server more the more there are:
-// 1.3 to 2.3 ms of its processor with 500, on several machines.
+// 1.4 to 2.3 ms of its processor with 500, on several machines.
 const (
 	crowd      = 250         // sessions; beyond, polls are rarer
 	crowdPause = time.Second // the counters move no faster
