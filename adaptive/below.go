@@ -208,12 +208,6 @@ func (b *below) noisy(now time.Time, s pressure.Signal) bool {
 	return all >= belowEnough && slow >= belowSlow
 }
 
-// proves reports whether that signal, though writes are slow by themselves now and then, is
-// higher at this limit than below.
-func (b *below) proves(now time.Time, s pressure.Signal) bool {
-	return b.level().evidence >= belowProof && b.noisy(now, s)
-}
-
 // doubts reports whether writes are slow by themselves now and then, and nothing proves that
 // they are slower at this limit.
 func (b *below) doubts(now time.Time, s pressure.Signal) bool {

@@ -261,11 +261,10 @@ func (r rule) accused(s *state, in input) (open pressure.Verdict) {
 }
 
 // worsens is true when a signal that reads were acquitted of stands clearly higher
-// than it did without them, and than it does now and then.
+// than it did without them, and no doubt is left of it.
 func (s *state) worsens(now time.Time, v pressure.Verdict) bool {
 	for _, sig := range v.Signals {
-		worse := excess(sig) > worseBy*s.blame.of(sig.Name).excess && !s.below.doubts(now, sig)
-		if sig.Pressing && (worse || s.below.proves(now, sig)) {
+		if sig.Pressing && excess(sig) > worseBy*s.blame.of(sig.Name).excess && !s.below.doubts(now, sig) {
 			return true
 		}
 	}
