@@ -46,7 +46,7 @@ const (
 	belowTries = 3
 
 	// The evidence is a cumulated sum of normal scores, each less the drift. Windows that are
-	// each slower than all below make a proof within three to six; ones that are as those below
+	// each slower than all below make a proof within two to six; ones that are as those below
 	// make one by chance in some 340.
 	belowDrift = 0.5
 	belowProof = 4
@@ -234,9 +234,9 @@ func (b *below) leaves(now time.Time, s pressure.Signal) bool {
 	return true
 }
 
-// undecided reports whether there is evidence against the reads at this limit that proves
-// nothing, or too little was seen to tell.
-func (b *below) undecided(now time.Time, v pressure.Verdict) bool {
-	own, ok := v.Signal(pressure.OwnWrites)
-	return ok && own.Pressing && (b.level().evidence > 0 || b.seen < belowBears) && b.doubts(now, own)
+// undecided reports whether own writes press beside contending reads, and there is evidence
+// against the reads at this limit that proves nothing, or too little was seen to tell.
+func (b *below) undecided(in input) bool {
+	own, ok := in.verdict.Signal(pressure.OwnWrites)
+	return ok && own.Pressing && in.contended && (b.level().evidence > 0 || b.seen < belowBears) && b.doubts(in.now, own)
 }

@@ -71,7 +71,8 @@ func TestBelowExcusesWhatIsAsBelow(t *testing.T) {
 	if w.excuses(w.now, w.own) {
 		t.Error("a level that has borne nothing is excused")
 	}
-	if !w.leaves(w.now, w.own) || !w.undecided(w.now, pressure.Verdict{Signals: []pressure.Signal{w.own}}) {
+	weighed := input{now: w.now, contended: true, verdict: pressure.Verdict{Signals: []pressure.Signal{w.own}}}
+	if !w.leaves(w.now, w.own) || !w.undecided(weighed) {
 		t.Errorf("one window is a proof: %.1f", w.level().evidence)
 	}
 	for range 20 {

@@ -53,7 +53,7 @@ func (r rule) wayBack(s *state, in input) outcome {
 	if in.verdict.Pressing {
 		reason = reasonAcquitted
 	}
-	weighs := in.verdict.Pressing && in.contended && s.below.undecided(in.now, in.verdict)
+	weighs := s.below.undecided(in)
 	switch {
 	case in.limit >= in.bounds.clamp(s.climb.to):
 		if !weighs && s.climb.worse == 0 && in.now.Sub(s.climb.stepped) >= settle+experiment {

@@ -86,8 +86,7 @@ func (l *Limit) run(ctx context.Context) {
 type poller struct {
 	limit   *Limit
 	answers chan poll
-	asked   time.Time     // when the one in flight was asked; zero when there is none
-	pause   time.Duration // how far polls should be apart for the server's sake
+	asked   time.Time // when the one in flight was asked; zero when there is none
 	next    time.Time
 }
 
@@ -110,10 +109,11 @@ func (p *poller) ask(ctx context.Context, now time.Time) {
 // polls that there can be.
 func (p *poller) every() time.Duration {
 	every := p.limit.options.Pressure.Period
-	if _, paced := p.limit.source.(Paced); paced || p.limit.LastDecision().Reason == reasonBaseline {
+	last := p.limit.LastDecision()
+	if _, paced := p.limit.source.(Paced); paced || last.Reason == reasonBaseline {
 		return every
 	}
-	return max(every, p.pause)
+	return max(every, last.Sample.Pause())
 }
 
 // take returns the answer that has arrived, if one has.
@@ -121,9 +121,6 @@ func (p *poller) take(now time.Time) poll {
 	select {
 	case answer := <-p.answers:
 		p.asked = time.Time{}
-		if answer.err == nil {
-			p.pause = answer.sample.Pause()
-		}
 		return answer
 	default:
 	}

@@ -342,7 +342,7 @@ func (r rule) calm(s *state, in input) outcome {
 	if s.climb.active() {
 		return r.wayBack(s, in)
 	}
-	if v.Pressing && in.contended && s.below.undecided(in.now, v) {
+	if s.below.undecided(in) {
 		return outcome{in.limit, reasonWeighs}
 	}
 	probing := s.hold.outlasted(in.now, enough, v.Fresh)

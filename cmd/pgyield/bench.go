@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,10 +102,7 @@ func (c *benchCmd) Run(ctx context.Context, k *kong.Context) error {
 		"shared_buffers": "128MB", "max_connections": fmt.Sprint(pollSessions + 2*c.Conns + 60), "track_wal_io_timing": "on",
 		"max_wal_size": "4GB",
 	}
-	first := c.Rows
-	if first == 0 {
-		first = fitRows
-	}
+	first := cmp.Or(c.Rows, fitRows)
 	return withDatabase(ctx, "bench", c.DSN, settings, first, show, func(db *database) error {
 		out := benchResult{Server: db.about, Begun: time.Now(), Rate: c.Rate, Readers: c.Readers, Conns: c.Conns, Rows: first, Params: c.Params}
 		if err := db.fit(ctx, c.Rows == 0, &out, show); err != nil {

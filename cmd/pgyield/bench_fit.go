@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,7 +13,6 @@ import (
 const (
 	wantedRead = 400 * time.Millisecond
 	fitRows    = 600_000 // what is loaded to find out how many rows that are
-	mostRows   = 100_000_000
 )
 
 // fit times an aggregate, and where wanted loads as many rows as make it take so long.
@@ -29,11 +27,12 @@ func (db *database) fit(ctx context.Context, wanted bool, out *benchResult, show
 		return err
 	}
 	if rows := rowsFor(wantedRead, took, out.Rows); wanted && rows > out.Rows {
-		bar := show.progress(fmt.Sprintf("loading %d rows, for aggregates of %v", rows, wantedRead), rows)
-		err := db.addEvents(ctx, conn, out.Rows, rows, bar.set)
-		bar.done(err)
+		what := fmt.Sprintf("loading %d rows, for aggregates of %v", rows, wantedRead)
+		err := db.loading(show, what, rows, func(loaded func(rows int)) error {
+			return db.addEvents(ctx, conn, out.Rows, rows, loaded)
+		})
 		if err != nil {
-			return fmt.Errorf("pgyield: %s: loading: %w", db.command, err)
+			return err
 		}
 		out.Rows = rows
 		if took, err = db.timeRead(ctx, conn); err != nil {
@@ -54,15 +53,13 @@ func rowsFor(wanted, took time.Duration, rows int) int {
 // timeRead is how long an aggregate takes alone: the median of a few, after one that warms
 // the cache.
 func (db *database) timeRead(ctx context.Context, conn *pgx.Conn) (time.Duration, error) {
-	var all []time.Duration
+	var all []float64
 	for range 6 {
 		begun := time.Now()
 		if _, err := conn.Exec(ctx, db.readSQL()); err != nil {
 			return 0, fmt.Errorf("pgyield: %s: timing a read: %w", db.command, err)
 		}
-		all = append(all, time.Since(begun))
+		all = append(all, float64(time.Since(begun)))
 	}
-	all = all[1:]
-	slices.Sort(all)
-	return all[len(all)/2], nil
+	return time.Duration(median(all[1:])), nil
 }

@@ -21,6 +21,9 @@ import (
 // seldom meet on one.
 const accounts = 100_000
 
+// mostRows is the most that a table may be told to have.
+const mostRows = 100_000_000
+
 // database is a command's place: a schema in a server, and that server when the
 // command started it.
 type database struct {
@@ -160,8 +163,15 @@ func (db *database) load(ctx context.Context, rows int, show *console) error {
 		return fmt.Errorf("pgyield: %s: connecting: %w", db.command, err)
 	}
 	defer closeConn(conn)
-	bar := show.progress(fmt.Sprintf("loading %d rows", rows), rows)
-	err = db.fill(ctx, conn, rows, bar.set)
+	return db.loading(show, fmt.Sprintf("loading %d rows", rows), rows, func(loaded func(rows int)) error {
+		return db.fill(ctx, conn, rows, loaded)
+	})
+}
+
+// loading runs what fills a table, behind a progress bar.
+func (db *database) loading(show *console, what string, rows int, fill func(loaded func(rows int)) error) error {
+	bar := show.progress(what, rows)
+	err := fill(bar.set)
 	bar.done(err)
 	if err != nil {
 		return fmt.Errorf("pgyield: %s: loading: %w", db.command, err)

@@ -40,7 +40,7 @@ func (c *demoCmd) Help() string {
 func (c *demoCmd) Validate() error {
 	if err := checkBounds(
 		bound{"--rate", c.Rate, 1, 5000}, bound{"--readers", c.Readers, 1, 1000},
-		bound{"--conns", c.Conns, 2, 1000}, bound{"--rows", c.Rows, 1000, 100_000_000},
+		bound{"--conns", c.Conns, 2, 1000}, bound{"--rows", c.Rows, 1000, mostRows},
 	); err != nil {
 		return err
 	}
