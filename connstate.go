@@ -81,6 +81,10 @@ func (s *connState) start(kind timed, at time.Duration) {
 	s.pool.traffic.running.Add(1)
 }
 
+// outside takes a time that the program spent between rows of the running write out of its
+// latency.
+func (s *connState) outside(d time.Duration) { s.started += d }
+
 // settle notes that the statement that was timed, if one was, has ended.
 func (s *connState) settle() {
 	if s.timed != timedNot {

@@ -222,10 +222,6 @@ func (s *fleetSource) Paced() {}
 
 var _ adaptive.Paced = (*fleetSource)(nil)
 
-// maxFleetPause is the longest a poll is put off, within what the adaptive limit waits for
-// an answer.
-const maxFleetPause = 50 * time.Second
-
 // Sample waits until the fleet's turn of polls has come to this pool, and polls.
 func (s *fleetSource) Sample(ctx context.Context) (pressure.Sample, error) {
 	pause := time.NewTimer(time.Until(s.due))
@@ -237,13 +233,16 @@ func (s *fleetSource) Sample(ctx context.Context) (pressure.Sample, error) {
 	}
 	sample, err := s.poller.Sample(ctx)
 	now := time.Now()
-	if err == nil {
+	if err != nil {
+		s.limit.member.Missed()
+	} else {
 		s.limit.member.Observe(now, fleet.View{
 			Names: sample.Names, Sessions: sample.Sessions, ServerTime: sample.ServerTime, Mark: sample.Mark, Marked: sample.Marked,
 		})
 		s.limit.follow(now)
 	}
-	every := min(s.limit.member.PollEvery(), maxFleetPause)
+	every := s.limit.member.PollEvery()
+	sample.Every = every
 	s.due = now.Add(time.Duration(float64(every) * (0.95 + 0.1*rand.Float64()))) //nolint:gosec // jitter
 	return sample, err
 }

@@ -47,11 +47,14 @@ func TestWhatIsGated(t *testing.T) {
 			rows, err := f.Query(f.ctx, read)
 			return errors.Join(err, drain(rows))
 		}},
-		"read by QueryRow":      {true, queryRow(read)},
-		"read by Exec":          {true, exec(read)},
-		"read with options":     {true, queryRow(read, pgx.QueryExecModeExec)},
-		"read with named args":  {true, queryRow("select @n::int from t limit 0", pgx.NamedArgs{"n": 1})},
-		"batch of reads":        {true, func(f *fixture) error { return batch(f, read, "select 1") }},
+		"read by QueryRow":     {true, queryRow(read)},
+		"read by Exec":         {true, exec(read)},
+		"read with options":    {true, queryRow(read, pgx.QueryExecModeExec)},
+		"read with named args": {true, queryRow("select @n::int from t limit 0", pgx.NamedArgs{"n": 1})},
+		"batch of reads":       {true, func(f *fixture) error { return batch(f, read, "select 1") }},
+		"read-only transaction marked Trivial": {true, func(f *fixture) error {
+			return begin(f, pgyield.WithIntent(f.ctx, intent.Trivial), pgx.TxOptions{AccessMode: pgx.ReadOnly})
+		}},
 		"read-only transaction": {true, func(f *fixture) error { return begin(f, f.ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}) }},
 		"AcquireRead": {true, func(f *fixture) error {
 			c, err := f.AcquireRead(f.ctx)

@@ -95,17 +95,20 @@ func (p *Pool) wrapConnect(c *Config) {
 	}
 }
 
+// wrapAcquire makes each new holder of a connection begin anew, also one that pgxpool's own
+// pool, [Pool.Unwrap], gives it: what the last one waited for it is none of its writes'.
 func (p *Pool) wrapAcquire(c *Config) {
-	if prepare := c.PrepareConn; prepare != nil {
-		c.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (ok bool, err error) {
-			ok = inCaller(ctx, func(ctx context.Context) bool { ok, err = prepare(ctx, conn); return ok })
-			return ok, err
-		}
+	prepare := c.PrepareConn
+	if before := c.BeforeAcquire; prepare == nil && before != nil { // else pgxpool ignores it
+		prepare = func(ctx context.Context, conn *pgx.Conn) (bool, error) { return before(ctx, conn), nil }
 	}
-	if before := c.BeforeAcquire; before != nil {
-		c.BeforeAcquire = func(ctx context.Context, conn *pgx.Conn) bool {
-			return inCaller(ctx, func(ctx context.Context) bool { return before(ctx, conn) })
+	c.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (ok bool, err error) {
+		stateOf(conn).acquired(0)
+		if prepare == nil {
+			return true, nil
 		}
+		ok = inCaller(ctx, func(ctx context.Context) bool { ok, err = prepare(ctx, conn); return ok })
+		return ok, err
 	}
 	if should := c.ShouldPing; should != nil {
 		c.ShouldPing = func(ctx context.Context, params ShouldPingParams) bool {
@@ -116,7 +119,8 @@ func (p *Pool) wrapAcquire(c *Config) {
 
 // releaseAfter runs the caller's AfterRelease hook on a connection, and then tells the
 // permit that waits for it, if one does: see giveBack. pgx puts the connection back right
-// after; later than here it cannot be seen.
+// after; later than here it cannot be seen. The permit counts as busy meanwhile: its
+// connection is on its way, and a hook that takes its time must not let others run besides.
 func releaseAfter(conn *pgx.Conn, after func(*pgx.Conn) bool) bool {
 	s := stateOf(conn)
 	kept := s.kept

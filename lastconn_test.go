@@ -1,7 +1,9 @@
 package pgyield_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -80,7 +82,38 @@ func TestLoopsThatFillTheLimitBesideWrites(t *testing.T) {
 	})
 }
 
-// While a write waits for a connection no overdraft is granted, stall or not: the read
+// Writes that wait for connections all the time are no reason to leave a loop and the read
+// inside it to themselves, as long as the read leaves them a connection.
+func TestLoopBesideWaitingWrites(t *testing.T) {
+	s := small
+	s.params = append(slices.Clone(s.params), "yield_read_limit=1")
+	s.handler = slowWrites
+	s.run(t, func(f *fixture) {
+		ctx, cancel := context.WithCancel(f.ctx)
+		var writers sync.WaitGroup
+		for range 8 {
+			writers.Go(func() {
+				for ctx.Err() == nil {
+					_, _ = f.Exec(ctx, "insert into t values (1)")
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		d := took(func() {
+			if err := nestedLoop(f, "select generate_series(1, 20)"); err != nil {
+				f.Error(err)
+			}
+		})
+		cancel()
+		writers.Wait()
+		if d > 2*time.Second {
+			f.Errorf("a loop of 20 nested reads took %v beside writes", d)
+		}
+		f.wholeLimitUsable()
+	})
+}
+
+// While a write waits for the last connection no overdraft is granted, stall or not: the read
 // would only stand in its way.
 func TestNoOverdraftWhileAWriteWaits(t *testing.T) {
 	s := setup{params: []string{"pool_max_conns=2", "yield_adapt=off"}}

@@ -51,8 +51,10 @@ type Options struct {
 	// learned.
 	ReadingFunctions []string
 
-	// MonitorConfig is how the monitor connects. The default is the pool's ConnConfig,
-	// with the pool's BeforeConnect applied. Set it behind a transaction-mode bouncer
+	// MonitorConfig is how the monitor connects. The default is the pool's ConnConfig or,
+	// where the pool has a BeforeConnect, what that made of it for the pool's last connection:
+	// credentials that expire sooner than connections are made want
+	// Options.Pressure.BeforeConnect. Set it behind a transaction-mode bouncer
 	// or to poll with a role that sees more.
 	MonitorConfig *pgx.ConnConfig
 

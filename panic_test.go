@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgyield/pgyield"
@@ -58,8 +59,9 @@ func (t *panickyTracer) TraceAcquireEnd(context.Context, *pgxpool.Pool, pgxpool.
 // acquire, and at the release, pgxpool itself loses the connection.)
 func TestPanicInATracer(t *testing.T) {
 	calls := map[string]func(f *fixture){
-		"Exec":     func(f *fixture) { _, _ = f.Exec(f.ctx, read) },
-		"QueryRow": func(f *fixture) { _ = f.QueryRow(f.ctx, read).Scan(nil) },
+		"Exec":                        func(f *fixture) { _, _ = f.Exec(f.ctx, read) },
+		"QueryRow":                    func(f *fixture) { _ = f.QueryRow(f.ctx, read).Scan(nil) },
+		"QueryRow that scans nothing": func(f *fixture) { _ = f.QueryRow(f.ctx, read).Scan(&pgtype.DriverBytes{}) },
 		"Query": func(f *fixture) {
 			rows, err := f.Query(f.ctx, read)
 			if err == nil {

@@ -26,7 +26,9 @@ func (c *ReadConn) Release() {
 	}
 }
 
-// Conn returns the connection beneath.
+// Conn returns the connection beneath. What runs beneath pgx's own methods (PgConn's Exec,
+// CopyTo, pipelines) is not seen: the holder counts as idle meanwhile, and after StallAfter
+// another read may run besides.
 func (c *ReadConn) Conn() *pgx.Conn { return c.conn }
 
 // Query runs sql on the connection.

@@ -76,10 +76,8 @@ var errDriverBytes = errors.New("cannot scan into *pgtype.DriverBytes from Query
 func (r *row) Scan(dest ...any) error {
 	permit := r.lease.permit
 	permit.Busy()
-	defer func() {
-		r.r.Close()
-		r.lease.end()
-	}()
+	defer r.lease.end() // also when a tracer of the caller's panics
+	defer r.r.Close()
 	if err := r.r.Err(); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/multitracer"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -26,15 +27,14 @@ type ReleaseTracer interface {
 // poolTracer returns the tracer to give to pgxpool, which looks there for its own two
 // interfaces, and would silently ignore ours.
 func (p *Pool) poolTracer(tracer pgx.QueryTracer) pgx.QueryTracer {
-	ours := adaptedTracer{QueryTracer: tracer, pool: p}
-	ours.acquire, _ = tracer.(AcquireTracer)
-	ours.release, _ = tracer.(ReleaseTracer)
-	if ours.acquire == nil && ours.release == nil {
+	t := adaptedTracer{QueryTracer: tracer, pool: p}
+	t.add(tracer)
+	if t.acquire == nil && t.release == nil {
 		return tracer
 	}
-	ours.foreignAcquire, _ = tracer.(pgxpool.AcquireTracer)
-	ours.foreignRelease, _ = tracer.(pgxpool.ReleaseTracer)
-	return &ours
+	t.foreignAcquire, _ = tracer.(pgxpool.AcquireTracer)
+	t.foreignRelease, _ = tracer.(pgxpool.ReleaseTracer)
+	return &t
 }
 
 // adaptedTracer calls a tracer that was written against this package, wholly or in
@@ -42,37 +42,53 @@ func (p *Pool) poolTracer(tracer pgx.QueryTracer) pgx.QueryTracer {
 type adaptedTracer struct {
 	pgx.QueryTracer
 	pool           *Pool
-	acquire        AcquireTracer
-	release        ReleaseTracer
+	acquire        []AcquireTracer
+	release        []ReleaseTracer
 	foreignAcquire pgxpool.AcquireTracer
 	foreignRelease pgxpool.ReleaseTracer
 }
 
-func (t *adaptedTracer) TraceAcquireStart(ctx context.Context, pool *pgxpool.Pool, data TraceAcquireStartData) context.Context {
-	switch {
-	case t.acquire != nil:
-		return t.acquire.TraceAcquireStart(ctx, t.pool, data)
-	case t.foreignAcquire != nil:
-		return t.foreignAcquire.TraceAcquireStart(ctx, pool, data)
-	default:
-		return ctx
+// add finds our interfaces in a tracer. pgx's tracer of several calls those of its parts that
+// are pgxpool's, and knows nothing of ours.
+func (t *adaptedTracer) add(tracer pgx.QueryTracer) {
+	if several, ok := tracer.(*multitracer.Tracer); ok && several != nil {
+		for _, part := range several.QueryTracers {
+			t.add(part)
+		}
+		return
+	}
+	if a, ok := tracer.(AcquireTracer); ok {
+		t.acquire = append(t.acquire, a)
+	}
+	if r, ok := tracer.(ReleaseTracer); ok {
+		t.release = append(t.release, r)
 	}
 }
 
+func (t *adaptedTracer) TraceAcquireStart(ctx context.Context, pool *pgxpool.Pool, data TraceAcquireStartData) context.Context {
+	for _, a := range t.acquire {
+		ctx = a.TraceAcquireStart(ctx, t.pool, data)
+	}
+	if t.foreignAcquire != nil {
+		ctx = t.foreignAcquire.TraceAcquireStart(ctx, pool, data)
+	}
+	return ctx
+}
+
 func (t *adaptedTracer) TraceAcquireEnd(ctx context.Context, pool *pgxpool.Pool, data TraceAcquireEndData) {
-	switch {
-	case t.acquire != nil:
-		t.acquire.TraceAcquireEnd(ctx, t.pool, data)
-	case t.foreignAcquire != nil:
+	for _, a := range t.acquire {
+		a.TraceAcquireEnd(ctx, t.pool, data)
+	}
+	if t.foreignAcquire != nil {
 		t.foreignAcquire.TraceAcquireEnd(ctx, pool, data)
 	}
 }
 
 func (t *adaptedTracer) TraceRelease(pool *pgxpool.Pool, data TraceReleaseData) {
-	switch {
-	case t.release != nil:
-		t.release.TraceRelease(t.pool, data)
-	case t.foreignRelease != nil:
+	for _, r := range t.release {
+		r.TraceRelease(t.pool, data)
+	}
+	if t.foreignRelease != nil {
 		t.foreignRelease.TraceRelease(pool, data)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/multitracer"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgyield/pgyield"
@@ -167,6 +168,25 @@ func TestTracers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// pgx's tracer of several knows nothing of what was written against this package.
+func TestTracerOfSeveral(t *testing.T) {
+	ours, theirs := &ourTracer{}, &theirTracer{}
+	s := fixed("2")
+	s.configure = func(c *pgyield.Config) {
+		c.ConnConfig.Tracer = multitracer.New(&baseTracer{}, theirs, multitracer.New(ours))
+	}
+	s.run(t, func(f *fixture) {
+		_ = f.QueryRow(f.ctx, read).Scan(nil)
+		for _, seen := range [][]string{ours.seen(), theirs.seen()} {
+			for _, want := range []string{"acquire start", "acquire end", "query end", "release"} {
+				if !slices.Contains(seen, want) {
+					f.Errorf("traced %q, want %q too", seen, want)
+				}
+			}
+		}
+	})
 }
 
 // The tracer that BeforeConnect puts in is the one that traces.

@@ -53,15 +53,19 @@ func (t *traffic) quiet() bool {
 
 // mayOverdraw decides whether one read above the limit may run beside the running ones.
 //
-// It never does while a call without a permit waits for a connection. The last
-// connection goes to a read only to end a stall that nothing else can: when no writes
-// flow, or when nothing has moved for as long as lastConn asks.
+// The last connection never goes to a read while a call without a permit waits for one,
+// and else only to end a stall that nothing else can: when no writes flow, or when nothing
+// has moved for as long as lastConn asks.
 func (p *Pool) mayOverdraw(kind bulkhead.Overdraft, permits int) bool {
 	free := p.maxConns - permits
 	switch {
-	case free < 1 || p.traffic.waiting.Load() > 0:
+	case free < 1:
 		return false
-	case free > 1 || p.traffic.quiet():
+	case free > 1:
+		return true
+	case p.traffic.waiting.Load() > 0:
+		return false
+	case p.traffic.quiet():
 		return true
 	default:
 		s := p.bulkhead.Stat()

@@ -22,7 +22,7 @@ func (p *Pool) Begin(ctx context.Context) (pgx.Tx, error) {
 func (p *Pool) BeginTx(ctx context.Context, txOptions pgx.TxOptions) (pgx.Tx, error) {
 	w := wishOf(ctx)
 	class := intent.Class{Intent: intent.Write}
-	if readOnly(txOptions) && (!w.hasIntent || w.intent == intent.Read) {
+	if readOnly(txOptions) && (!w.hasIntent || w.intent != intent.Write) {
 		class.Intent = intent.Read
 	}
 	if !p.count(w, class) {

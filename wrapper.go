@@ -22,7 +22,11 @@ func (p *Pool) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, er
 		}
 		call := p.newStatement(ctx, sql, class)
 		defer call.end()
-		return p.inner.Query(call, sql, args...)
+		r, err := p.inner.Query(call, sql, args...)
+		if err != nil || !call.counts {
+			return r, err
+		}
+		return writtenRowsOf(r), nil
 	}
 	l, err := p.enter(ctx, w)
 	if err != nil {

@@ -49,8 +49,30 @@ func TestOwnWrites(t *testing.T) {
 		want time.Duration // the median sample; 0: no sample
 		call func(f *fixture) error
 	}{
-		"insert":            {10 * time.Millisecond, func(f *fixture) error { return second(f.Exec(f.ctx, insert)) }},
-		"insert returning":  {10 * time.Millisecond, func(f *fixture) error { return f.QueryRow(f.ctx, insert+" returning 1").Scan(nil) }},
+		"insert":           {10 * time.Millisecond, func(f *fixture) error { return second(f.Exec(f.ctx, insert)) }},
+		"insert returning": {10 * time.Millisecond, func(f *fixture) error { return f.QueryRow(f.ctx, insert+" returning 1").Scan(nil) }},
+		"insert returning, by a program that thinks between rows": {10 * time.Millisecond, func(f *fixture) error {
+			rows, err := f.Query(f.ctx, insert+" returning 1")
+			if err != nil {
+				return err
+			}
+			for rows.Next() {
+				time.Sleep(time.Second)
+				if _, err := rows.Values(); err != nil {
+					return err
+				}
+				time.Sleep(time.Second)
+			}
+			return rows.Err()
+		}},
+		"insert returning, closed after a while": {10 * time.Millisecond, func(f *fixture) error {
+			rows, err := f.Query(f.ctx, insert+" returning 1")
+			time.Sleep(time.Second)
+			rows.Close()
+			time.Sleep(time.Second)
+			rows.Close()
+			return errors.Join(err, rows.Err())
+		}},
 		"read":              {0, func(f *fixture) error { return second(f.Exec(f.ctx, read)) }},
 		"trivial":           {0, func(f *fixture) error { return second(f.Exec(f.ctx, "select 1")) }},
 		"advisory lock":     {0, func(f *fixture) error { return second(f.Exec(f.ctx, "select pg_advisory_lock(1)")) }},
@@ -129,6 +151,11 @@ func TestOwnWrites(t *testing.T) {
 				c.Release()
 			}
 			return err
+		}},
+		"through Unwrap": {10 * time.Millisecond, func(f *fixture) error {
+			f.holdAll(100 * time.Millisecond)
+			err := f.AcquireFunc(f.ctx, func(*pgyield.Conn) error { return nil })
+			return errors.Join(err, second(f.Unwrap().Exec(f.ctx, insert)))
 		}},
 		"rows never read": {0, func(f *fixture) error {
 			return f.AcquireFunc(f.ctx, func(c *pgyield.Conn) error { return second(c.Query(f.ctx, insert+" returning 1")) })

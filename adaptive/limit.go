@@ -185,10 +185,15 @@ func (l *Limit) decide(p poll) Decision {
 	d.Verdict = l.judge.Next(now, sample, d.Activity)
 	d.Pressing = d.Verdict.Pressing
 
+	every := l.Last().Every
+	if d.Sampled {
+		every = sample.Every
+	}
 	var out outcome
 	before := l.state.hold
 	l.state, out = l.rule.next(l.state, input{
-		now: now, limit: d.From, bounds: bounds, contended: d.Contended, behind: behind, activity: d.Activity, verdict: d.Verdict,
+		now: now, limit: d.From, bounds: bounds, contended: d.Contended, behind: behind, sparse: every > sparseEvery,
+		activity: d.Activity, verdict: d.Verdict,
 	})
 	d.To, d.Reason = out.to, out.reason
 	l.move(d, l.state.hold.probing && !before.probing)

@@ -51,9 +51,13 @@ type input struct {
 	bounds    Bounds
 	contended bool
 	behind    bool // others that share the limit run more beside the same writes
+	sparse    bool // polls are so rare that each is worth several periods
 	activity  pressure.Activity
 	verdict   pressure.Verdict
 }
+
+// sparseEvery is how far apart polls are at least that are sparse.
+const sparseEvery = 2 * time.Second
 
 // outcome is the next limit and why.
 type outcome struct {
@@ -80,6 +84,7 @@ const (
 	reasonTop       = "calm, at its height"
 	reasonHold      = "calm; holds below a level that pressed"
 	reasonProbe     = "calm; tries a level that pressed"
+	reasonSparse    = "calm; does not rise before the next poll"
 	reasonWeighs    = "weighs whether writes are slower than at lower limits"
 	reasonFrozen    = "something waits for a relation's lock: does not rise"
 )
@@ -289,7 +294,7 @@ func (r rule) press(s *state, in input, v pressure.Verdict) outcome {
 		return outcome{in.limit, reasonAwaits}
 	}
 	periods := r.periods
-	if v.Strong {
+	if v.Strong || in.sparse {
 		periods = 1
 	}
 	before := s.count
@@ -359,6 +364,8 @@ func (r rule) calm(s *state, in input) outcome {
 		return outcome{to, reason}
 	case v.Freeze:
 		return outcome{in.limit, reasonFrozen}
+	case in.sparse && !v.Fresh && !in.behind:
+		return outcome{in.limit, reasonSparse}
 	case probing:
 		return outcome{in.limit, reasonProbe}
 	case s.hold.blocks(to, in.now) && !in.behind:

@@ -25,8 +25,7 @@ func ErlangC(permits int, erlangs float64) (Queue, error) {
 	}
 	n := float64(permits)
 	if erlangs >= n {
-		always := func(float64) float64 { return 1 }
-		return Queue{Waits: 1, MeanWait: math.Inf(1), over: always, longest: math.Inf(1)}, nil
+		return Queue{Waits: 1, MeanWait: math.Inf(1), over: surely, longest: math.Inf(1)}, nil
 	}
 	b := erlangB(permits, erlangs)
 	waits := n * b / (n - erlangs*(1-b))

@@ -86,3 +86,33 @@ func TestEdges(t *testing.T) {
 		}
 	}
 }
+
+// TestNoPermits: all wait for as long as they may, and are refused.
+func TestNoPermits(t *testing.T) {
+	deadline, err := capacity.Deadline(0, 1, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	palm, err := capacity.ErlangA(0, 1, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A shard of three has none: a third of the reads wait 30 and are refused.
+	split, err := capacity.Split{Limit: 2, Shards: 3, Erlangs: 0.3, MaxWait: 30}.Solve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		q                capacity.Queue
+		at, over, p, end float64
+	}{
+		"deadline": {deadline, 2, 1, 0.99, 3},
+		"palm":     {palm, 3, math.Exp(-1), 1 - math.Exp(-2), 6},
+		"split":    {split.Queue, 29, 1. / 3, 0.9, 30},
+	} {
+		quantile, err := c.q.WaitQuantile(c.p)
+		if over := c.q.Over(c.at); err != nil || math.Abs(over-c.over) > 1e-6 || math.Abs(quantile-c.end) > 1e-6*c.end {
+			t.Errorf("%s: P(wait > %v) = %v, want %v; quantile %v, want %v, %v", name, c.at, over, c.over, quantile, c.end, err)
+		}
+	}
+}

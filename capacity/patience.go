@@ -16,6 +16,12 @@ func ErlangA(permits int, erlangs, patience float64) (Queue, error) {
 	if q, ok := atOnce(permits, erlangs, patience); ok {
 		return q, nil
 	}
+	if permits == 0 { // all wait until their patience ends
+		return Queue{
+			Waits: 1, Refused: 1, MeanWait: patience,
+			over: func(t float64) float64 { return math.Exp(-t / patience) }, longest: math.Inf(1),
+		}, nil
+	}
 	d := newPalm(float64(permits), erlangs, patience)
 	waits := waiting{permits, erlangs, d.logS()}.probability()
 	whole := d.integral(d.weight, 0)
@@ -41,6 +47,9 @@ func Deadline(permits int, erlangs, maxWait float64) (Queue, error) {
 	}
 	if q, ok := atOnce(permits, erlangs, maxWait); ok {
 		return q, nil
+	}
+	if permits == 0 {
+		return Queue{Waits: 1, Refused: 1, MeanWait: maxWait, over: surely, longest: maxWait}, nil
 	}
 	n := float64(permits)
 	drift := erlangs - n // V's density is e^(drift v) up to maxWait, then falls as e^(-n v)
@@ -86,16 +95,13 @@ func meanOver(over func(float64) float64, end, rate float64) float64 {
 	return sum
 }
 
-// atOnce answers the cases in which no wait is modelled: nobody waits, nobody comes, or
-// no permit ever becomes free.
+// atOnce answers the cases in which nobody waits: nobody comes, or nobody may.
 func atOnce(permits int, erlangs, patience float64) (Queue, bool) {
 	switch {
 	case erlangs == 0 && permits > 0:
 		return Queue{}, true
 	case patience == 0:
 		return Queue{Refused: erlangB(permits, erlangs)}, true
-	case permits == 0:
-		return Queue{Waits: 1, Refused: 1, MeanWait: patience}, true
 	}
 	return Queue{}, false
 }

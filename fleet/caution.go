@@ -9,17 +9,20 @@ type caution struct {
 	most     int       // 0: no bound
 	expected int       // members that are to come back; 0: none
 	until    time.Time // they are waited for
+	missed   bool      // a poll has failed since the last observation
 }
 
 // observe is told of each observation before the member takes it in. The name of the first
 // stands when the second looks, and so do those of all that started with it. Who was known
 // before a silence has the lease to come back.
 func (c *caution) observe(now time.Time, size int, m *Member) {
+	silent := c.missed || now.Sub(m.observed) > m.patience()
+	c.missed = false
 	switch {
 	case m.observed.IsZero():
 		c.most = 1
 		return
-	case now.Sub(m.observed) > m.patience():
+	case silent:
 		c.expected, c.until = max(c.expected, m.size), now.Add(m.lease())
 	}
 	c.most = 0

@@ -38,6 +38,35 @@ func TestStartTogether(t *testing.T) {
 }
 
 // TestBackOneByOne loses the server, and with it all names, for longer than the lease.
+// TestShortOutage: after a poll that failed the others' names may be gone, however soon the
+// next one succeeds.
+func TestShortOutage(t *testing.T) {
+	b := newBench(t, 4, Options{Limit: 40, Lease: 5 * time.Second, Period: 250 * time.Millisecond})
+	for i := range b.loads {
+		b.loads[i] = Load{Running: 10, Waiting: 29}
+	}
+	for range 10 {
+		b.round()
+	}
+	clear(b.names)
+	for _, m := range b.members {
+		m.Missed()
+	}
+	for i := range b.members {
+		b.now = b.now.Add(100 * time.Millisecond)
+		b.poll(i)
+		if got := b.sum(); got > 40 {
+			t.Errorf("%d are back: together they may run %d of 40", i+1, got)
+		}
+	}
+	// The server is gone again before all are back: who was known still counts.
+	clear(b.names)
+	b.members[0].Missed()
+	b.poll(0)
+	b.now = b.now.Add(6 * time.Second)
+	b.want(0, 10)
+}
+
 func TestBackOneByOne(t *testing.T) {
 	for name, back := range map[string]int{"all come back": 4, "one is gone for good": 3} {
 		t.Run(name, func(t *testing.T) {

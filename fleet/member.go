@@ -121,7 +121,7 @@ func (m *Member) observe(now time.Time, view View) (bouncer, back bool) {
 	if !view.ServerTime.IsZero() {
 		m.ahead = view.ServerTime.Sub(now)
 	}
-	if view.Marked && view.Mark != m.id || m.roster.echoes >= 3 {
+	if view.Marked && view.Mark != m.id || !view.Marked && m.roster.echoes >= 3 {
 		bouncer = !m.shared
 		m.shared = true
 	}
@@ -165,12 +165,20 @@ func (m *Member) grant(share, room int) {
 	if m.size <= m.options.Limit {
 		floor = 1
 	}
-	claimed := m.said.claim
-	if !m.options.Strict {
-		claimed = m.sent.claim
+	claimed := m.sent.claim
+	if m.options.Strict {
+		claimed = min(claimed, m.said.claim) // neither may stand no more
 	}
 	m.granted = max(min(m.granted, share), min(share, claimed, room), min(share, floor))
 	m.claim = max(m.granted, share)
+}
+
+// Missed tells the member that a poll failed: the server may have been gone, and the others'
+// names with it.
+func (m *Member) Missed() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.caution.missed = true
 }
 
 // Ceiling returns how high the member's limit may be now. It is 0 while a member of a
@@ -203,9 +211,9 @@ func (m *Member) ceiling(now time.Time) (ceiling int, lost bool) {
 	case m.shared:
 		return m.static(m.options.Size), false
 	case silent > m.lease():
-		size := m.size
-		if m.observed.IsZero() {
-			size = m.options.Size
+		size := max(m.size, m.caution.expected) // who was known before an outage counts
+		if m.observed.IsZero() || m.fresh {
+			size = max(size, m.options.Size) // it has not seen all that started with it
 		}
 		return m.static(size), true
 	case silent > m.patience():
@@ -246,8 +254,8 @@ func (m *Member) start(now time.Time) {
 }
 
 // PollEvery returns how long to wait between polls, so that all members together poll at
-// most [Options].PollRate times a second, and cost the server little. A newcomer's second
-// poll does not wait for that: only then may it run more than one.
+// most [Options].PollRate times a second, and cost the server little; but at least once in
+// 50 s. A newcomer's second poll does not wait for that: only then may it run more than one.
 func (m *Member) PollEvery() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -262,7 +270,7 @@ func (m *Member) pollEvery() time.Duration {
 	if m.thrifty {
 		byRate = max(byRate, pause(m.size, m.sessions))
 	}
-	return max(m.options.Period, byRate)
+	return max(m.options.Period, min(byRate, longestPause))
 }
 
 // patience is how long after a poll what it saw still holds.

@@ -9,9 +9,13 @@ const (
 	sessionCost = 2500 * time.Nanosecond // for each
 	pollShare   = 0.015                  // of one core, for all polls of the fleet
 
-	// longestPause is as rarely as a member polls for the sake of that: the signals of
-	// pressure that are seen in two polls need them less than half a minute apart.
-	longestPause = 25 * time.Second
+	// A backend that has slept for long finds nothing of its own in the processor's caches.
+	longSleep = 10 * time.Second
+	wakeCost  = 1200 * time.Microsecond // of the server's processor, besides
+
+	// longestPause is as rarely as a member polls, unless its period is longer: the signals
+	// of pressure that are seen in two polls need them less than a minute apart.
+	longestPause = 50 * time.Second
 )
 
 // pause is how long each of so many members waits between polls so that all of them cost
@@ -21,5 +25,9 @@ func pause(members, sessions int) time.Duration {
 		return 0
 	}
 	cost := pollCost + time.Duration(sessions)*sessionCost
-	return min(longestPause, time.Duration(float64(members)*float64(cost)/pollShare))
+	every := func() time.Duration { return time.Duration(float64(members) * float64(cost) / pollShare) }
+	if every() > longSleep {
+		cost += wakeCost
+	}
+	return every()
 }

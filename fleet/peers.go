@@ -13,6 +13,40 @@ type peer struct {
 	greedy time.Time // since when it has claimed more than its share; zero: it does not
 	stayed time.Time // since when it has not climbed, by its word; zero: it does
 	seen   uint64    // the observation that last held its name
+
+	// Several sessions may bear a member's name: one that a lost connection left behind, or
+	// one that lies. What moves is told from what stands by the beats of before.
+	beats, before []uint32 // of its names at this observation, and at the one before
+	moves         bool     // one of them moved at this observation
+}
+
+// hear takes a name of the peer at an observation.
+func (p *peer) hear(now time.Time, m message, observation uint64) {
+	if p.seen != observation {
+		p.seen, p.moves = observation, false
+		p.beats, p.before = p.before[:0], p.beats
+	}
+	p.beats = append(p.beats, m.beat)
+	switch {
+	case slices.Contains(p.before, m.beat):
+	case p.moves:
+		p.message = p.most(m)
+	default:
+		p.message, p.moved, p.moves = m, now, true
+	}
+}
+
+// most is what a member does at most of which two names move: a lie can only add to it.
+func (m message) most(other message) message {
+	m.running, m.claim = max(m.running, other.running), max(m.claim, other.claim)
+	m.hungry, m.wish = max(m.hungry, other.hungry), max(m.wish, other.wish)
+	if m.held > 0 && other.held > 0 {
+		m.held = max(m.held, other.held)
+	} else {
+		m.held = 0 // by one of them nothing holds it back
+	}
+	m.holds = m.holds && other.holds
+	return m
 }
 
 // roster is what a member knows of the others.
@@ -48,16 +82,12 @@ func (r *roster) update(now time.Time, names []string) {
 			}
 			continue
 		}
-		p, known := r.peers[m.id]
-		if !known {
-			p = &peer{message: m, moved: now}
+		p := r.peers[m.id]
+		if p == nil {
+			p = &peer{}
 			r.peers[m.id] = p
 		}
-		p.seen = r.observation
-		// Of two sessions of one member, one is what a lost connection left behind.
-		if newer(m.beat, p.beat) {
-			p.message, p.moved = m, now
-		}
+		p.hear(now, m, r.observation)
 	}
 	if echoed {
 		r.echoes++

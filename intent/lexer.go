@@ -72,6 +72,7 @@ type lexer struct {
 	key   uint64 // of a word of at most eight bytes: folded and packed; else 0
 	why   reason // of a bad token
 	gap   bool   // literals, operators, commas, brackets or colons stand before the token
+	utf8  bool   // the text is known to be UTF-8
 }
 
 // next moves to the next token. Behind a bad one it must not be called again

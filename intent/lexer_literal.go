@@ -60,7 +60,7 @@ func (l *lexer) escapeString(i int) int {
 		case '\\':
 			// In some client encodings a backslash is the second half of a
 			// character; the text does not show the encoding.
-			if sql[j-1] >= 0x80 {
+			if sql[j-1] >= 0x80 && !l.utf8 {
 				return l.bad(j, backslashByte)
 			}
 			j++

@@ -18,11 +18,12 @@ const (
 // the text cannot be cut into tokens it goes on behind the offending bytes, and
 // behind a string, name or comment that does not end there is nothing more.
 //
+// It takes the script for UTF-8, in which no byte of a character is a backslash.
 // It knows SQL, not psql: a backslash command is part of the statement that it
 // stands in, and so are rows that follow COPY FROM STDIN.
 func Split(script string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
-		s := splitter{lexer: lexer{sql: script}}
+		s := splitter{lexer: lexer{sql: script, utf8: true}}
 		for {
 			from, to, more := s.statement()
 			if to > from && !yield(from, script[from:to]) || !more {

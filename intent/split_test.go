@@ -34,6 +34,7 @@ func TestSplit(t *testing.T) {
 			[]string{"select {1}", "select 1a", `select U&"x;"`, `select ""`, "select 2"},
 		},
 		{"backslash before a quote", `select 'a\'; select 2`, []string{`select 'a\'`, "select 2"}},
+		{"backslash behind a letter", `select E'é\n'; select E'é\'; x'; select 2`, []string{`select E'é\n'`, `select E'é\'; x'`, "select 2"}},
 		{"no end", "select 1; select 'a; select 2", []string{"select 1", "select 'a; select 2"}},
 		{"no end of a comment", "select 1; /* select 2", []string{"select 1", "/* select 2"}},
 	}

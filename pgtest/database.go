@@ -83,10 +83,15 @@ func withDatabase(dsn, name string) (string, error) {
 	query := u.Query()
 	query.Del("dbname")
 	query.Del("database")
-	u.RawQuery = query.Encode()
+	u.RawQuery = encode(query)
 	u.Path = "/" + name
 	u.RawPath = ""
 	return u.String(), nil
+}
+
+// encode encodes a query for pgx, which takes a plus for a plus and not for a space.
+func encode(query url.Values) string {
+	return strings.ReplaceAll(query.Encode(), "+", "%20")
 }
 
 // redact takes the URL, which holds a password, out of a parse error.

@@ -61,11 +61,13 @@ func startDocker(ctx context.Context, options Options) (_ *Server, err error) {
 		testcontainers.WithLogger(log.NewNoopLogger()),
 	)
 	stop := func() error {
-		defer guard.release()
-		if box == nil {
-			return nil
+		if box != nil {
+			if err := testcontainers.TerminateContainer(box, testcontainers.StopTimeout(0)); err != nil {
+				return err // the guard removes it when this process ends
+			}
 		}
-		return testcontainers.TerminateContainer(box, testcontainers.StopTimeout(0))
+		guard.release()
+		return nil
 	}
 	if err != nil {
 		return nil, errors.Join(withLog(box, err), stop())

@@ -202,7 +202,7 @@ func (c *cluster) dsn(host string, port int) string {
 	} else {
 		u.Host = net.JoinHostPort(host, strconv.Itoa(port))
 	}
-	u.RawQuery = query.Encode()
+	u.RawQuery = encode(query)
 	return u.String()
 }
 

@@ -77,6 +77,7 @@ func TestWithDatabase(t *testing.T) {
 		"postgres://u:p@h:1/old?sslmode=disable":          "postgres://u:p@h:1/new?sslmode=disable",
 		"postgresql://h":                                  "postgresql://h/new",
 		"postgres:///?host=%2Ftmp&dbname=old&database=ol": "postgres:///new?host=%2Ftmp",
+		"postgres://h/old?options=-c%20a%3Db%2Bc":         "postgres://h/new?options=-c%20a%3Db%2Bc",
 		"postgres://u:p%2F@h/a%2Fb":                       "postgres://u:p%2F@h/new",
 		"host=h dbname=old":                               "host=h dbname=old dbname=new",
 	} {

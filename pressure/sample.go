@@ -75,6 +75,11 @@ type Sample struct {
 	// Sessions is how many sessions the server has, its own processes included; 0: unknown.
 	Sessions int
 
+	// Every is how far apart the polls are of a source that keeps a pace of its own, as a
+	// member of a large fleet does: what it saw stands until the next one. 0: as often as it
+	// is asked.
+	Every time.Duration
+
 	// Mark is what this poll found in its session of the mark that the poll before left
 	// there ([Options].Mark), empty when there was none. Marked: one on this connection
 	// did leave it.

@@ -10,7 +10,7 @@ import (
 const (
 	window       = 2 * time.Second
 	windowStep   = time.Second
-	longestGap   = 30 * time.Second
+	longestGap   = time.Minute
 	minEvents    = 5 // syncs or writes in a window
 	slowestRate  = 0.5
 	fastestRate  = 1e6 // events a second: more is a jump of the counter, not load
@@ -51,7 +51,7 @@ func (s *server) last() *stamped {
 // fresh is true while the last sample may still be relied on.
 func (s *server) fresh(now time.Time) bool {
 	last := s.last()
-	return last != nil && !s.lost && now.Sub(last.local) <= max(s.maxAge, 4*last.Pause())
+	return last != nil && !s.lost && now.Sub(last.local) <= max(s.maxAge, 4*last.Pause(), 2*last.Every)
 }
 
 // add takes a sample in. It reports whether the server is another one than before,

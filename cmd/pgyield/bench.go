@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/pgyield/pgyield"
 )
 
 // benchCmd is `pgyield bench`.
@@ -70,9 +68,29 @@ func (c *benchCmd) Validate() error {
 		return fmt.Errorf("--only %q and --arms %q leave nothing: none of these scenarios has such an arm (see --list)",
 			strings.Join(c.Only, ","), strings.Join(c.Arms, ","))
 	}
-	// What is wrong with them should be known before an hour of load, not after.
-	if _, err := pgyield.ParseConfig(withParams("host=127.0.0.1", c.Params)); err != nil {
-		return fmt.Errorf("--params: %w", err)
+	if c.JSON != "" && c.JSON == c.Report {
+		return fmt.Errorf("--json and --report are both %q, must be two files", c.JSON)
+	}
+	if c.Quick && c.Rounds != 5 && c.Rounds != 1 {
+		return fmt.Errorf("--rounds is %d, must not be given with --quick, which is one round", c.Rounds)
+	}
+	return c.checkParams()
+}
+
+// checkParams opens what the arms will open: what is wrong with it should be known before an
+// hour of load, not after.
+func (c *benchCmd) checkParams() error {
+	for p := range strings.FieldsSeq(c.Params) {
+		if name, value, ok := strings.Cut(p, "="); !ok || name == "" || value == "" || strings.ContainsAny(p, `'"\`) {
+			return fmt.Errorf("--params: %q must be a name, = and a value, without quotes", p)
+		}
+	}
+	for _, s := range c.selected() {
+		for _, a := range s.arms {
+			if err := a.check(c.Conns); err != nil {
+				return fmt.Errorf("--params: %s of %q: %w", a.name, s.name, err)
+			}
+		}
 	}
 	return nil
 }
@@ -93,7 +111,7 @@ func (c *benchCmd) Run(ctx context.Context, k *kong.Context) error {
 		return listScenarios(k.Stdout, c.selected())
 	}
 	for _, path := range []string{c.Report, c.JSON} {
-		if err := tryReportFile(path); err != nil {
+		if err := reportAt(path).try(); err != nil {
 			return err
 		}
 	}
@@ -142,18 +160,18 @@ func (c *benchCmd) measure(ctx context.Context, k *kong.Context, b *bench) (err 
 	return errors.Join(err, c.tell(k, &b.out))
 }
 
-// tell writes the table and the files.
+// tell writes the table and the files. Where one of them fails the others are written all the
+// same: they hold hours of work.
 func (c *benchCmd) tell(k *kong.Context, out *benchResult) error {
-	if err := writeBenchTable(k.Stdout, out); err != nil {
-		return err
-	}
+	failed := writeBenchTable(k.Stdout, out)
 	if c.JSON != "" {
-		if err := writeFile(c.JSON, out.writeJSON); err != nil {
-			return err
+		err := reportAt(c.JSON).write(out.writeJSON)
+		if err == nil {
+			fmt.Fprintf(k.Stdout, "\nAll figures: %s\n", c.JSON)
 		}
-		fmt.Fprintf(k.Stdout, "\nAll figures: %s\n", c.JSON)
+		failed = errors.Join(failed, err)
 	}
-	return tellReport(k, c.Report, out.writeReport)
+	return errors.Join(failed, tellReport(k, c.Report, out.writeReport))
 }
 
 // bench is a benchmark in the making.

@@ -166,7 +166,7 @@ func monitors(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 
 // find waits for the pool's monitor and finds its backend: the one that was not there before.
 func (m *pollMeter) find(ctx context.Context, admin *pgx.Conn, others []string) (backend, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("the pool's monitor did not poll within 30 s"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, unmetError{"the pool's monitor did not poll within 30 s"})
 	defer cancel()
 	for m.polls() == 0 {
 		if !pause(ctx, 50*time.Millisecond) {

@@ -213,9 +213,7 @@ func blameless(params, name string, beside func(*database, context.Context) erro
 
 // lowLimitArm starts at a limit of 4, or at what a smaller pool has.
 func lowLimitArm(params string) arm {
-	return arm{name: armYield, learns: true, open: func(ctx context.Context, db *database, conns int) (target, error) {
-		return openYieldWith(ctx, db, conns, fmt.Sprintf("%s yield_read_limit=%d", params, min(4, conns)), pgyield.Options{})
-	}}
+	return yieldArmOf(armYield, func(conns int) string { return fmt.Sprintf("%s yield_read_limit=%d", params, min(4, conns)) }, pgyield.Options{})
 }
 
 // bestStatic is the fixed read pool with the most reads among those whose writes are about

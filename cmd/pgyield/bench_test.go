@@ -148,10 +148,21 @@ func TestBenchRefuses(t *testing.T) {
 		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: 1000, Rounds: 1, Arms: []string{armYield, "nobody"}}, `--arms is "nobody"`},
 		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: 1000, Rounds: 1, Only: []string{"onset"}, Arms: []string{armPlain}}, `--only "onset" and --arms "pgxpool" leave nothing`},
 		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: 1000, Rounds: 1, Params: "yield_period=abc"}, "--params: "},
+		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: 1000, Rounds: 1, Params: "yield_period='500ms'"}, `--params: "yield_period='500ms'" must be a name, = and a value`},
+		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: 1000, Rounds: 1, Params: "yield_period = 1s"}, `--params: "yield_period" must be a name, = and a value`},
+		{benchCmd{Rate: 1, Readers: 1, Conns: 20, Rows: 1000, Rounds: 1, Params: "yield_read_ceiling=3"}, `--params: pgyield of "sleeping reads: bulk load": `},
+		{benchCmd{Rate: 1, Readers: 1, Conns: 20, Rows: 1000, Rounds: 1, Only: []string{"onset"}, Params: "yield_read_floor=30"}, `--params: pgyield of "onset": `},
+		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: 1000, Rounds: 1, JSON: "a", Report: "a"}, `--json and --report are both "a"`},
+		{benchCmd{Rate: 1, Readers: 1, Conns: 2, Rows: 1000, Rounds: 3, Quick: true}, "--rounds is 3, must not be given with --quick"},
 	} {
 		if err := c.cmd.Validate(); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.cmd, err, c.want)
 		}
+	}
+	// What is refused there for its sake runs without it.
+	fine := benchCmd{Rate: 1, Readers: 1, Conns: 20, Rows: 1000, Rounds: 1, Only: []string{"onset"}, Params: "yield_read_ceiling=3 yield_period=1s"}
+	if err := fine.Validate(); err != nil {
+		t.Error(err)
 	}
 	for _, quick := range []bool{true, false} {
 		for _, s := range (&benchCmd{Quick: quick}).selected() {

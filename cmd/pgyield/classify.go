@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -55,12 +56,14 @@ func (c *classifyCmd) classifier() (*intent.Classifier, error) {
 }
 
 // Run is called by kong.
-func (c *classifyCmd) Run(ctx context.Context, k *kong.Context) error {
+func (c *classifyCmd) Run(ctx context.Context, k *kong.Context) (err error) {
 	classifier, err := c.classifier()
 	if err != nil {
 		return err
 	}
 	report := newClassifyReport(k.Stdout, k.Stderr, c.JSON)
+	// What was classified is told whole, also when a later source fails.
+	defer func() { err = errors.Join(err, report.out.Flush()) }()
 	// The database first: what it teaches holds for the files too.
 	if c.DSN != "" {
 		if err := classifyDatabase(ctx, c.DSN, classifier, report); err != nil {
@@ -72,7 +75,7 @@ func (c *classifyCmd) Run(ctx context.Context, k *kong.Context) error {
 		files = []string{"-"}
 	}
 	for _, file := range files {
-		if err := classifyFile(file, classifier, report); err != nil {
+		if err := classifyFile(ctx, file, classifier, report); err != nil {
 			return err
 		}
 	}
@@ -80,18 +83,37 @@ func (c *classifyCmd) Run(ctx context.Context, k *kong.Context) error {
 }
 
 // classifyFile reads a file whole, since a statement may be as long as it.
-func classifyFile(file string, classifier *intent.Classifier, report *classifyReport) error {
-	var text []byte
-	var err error
-	if file == "-" {
-		text, err = io.ReadAll(os.Stdin)
-	} else {
-		text, err = os.ReadFile(file)
-	}
+func classifyFile(ctx context.Context, file string, classifier *intent.Classifier, report *classifyReport) error {
+	text, err := readAll(ctx, file)
 	if err != nil {
 		return fmt.Errorf("read the statements: %w", err)
 	}
 	return classifyScript(file, string(text), classifier, report)
+}
+
+// readAll reads a file, or standard input, and leaves off when ctx ends: a pipe may be silent
+// for ever. What then still reads ends with the program.
+func readAll(ctx context.Context, file string) ([]byte, error) {
+	type content struct {
+		text []byte
+		err  error
+	}
+	whole := make(chan content, 1)
+	go func() {
+		var c content
+		if file == "-" {
+			c.text, c.err = io.ReadAll(os.Stdin)
+		} else {
+			c.text, c.err = os.ReadFile(file)
+		}
+		whole <- c
+	}()
+	select {
+	case c := <-whole:
+		return c.text, c.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 func classifyScript(source, script string, classifier *intent.Classifier, report *classifyReport) error {

@@ -5,11 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5"
@@ -136,6 +139,44 @@ func TestClassifyStdin(t *testing.T) {
 		if string(output) != want {
 			t.Errorf("got\n%s\nwant\n%s", output, want)
 		}
+	}
+}
+
+// TestClassifyTellsWhatItRead: what was classified before a source that fails is told whole.
+func TestClassifyTellsWhatItRead(t *testing.T) {
+	file := script(t, strings.Repeat("select 1;\n", 10))
+	for _, flags := range [][]string{{"--json"}, nil} {
+		out, _, err := classify(t, append(flags, file, filepath.Join(t.TempDir(), "none"))...)
+		if err == nil || strings.Count(out, "read") != 10 || !strings.HasSuffix(out, "\n") {
+			t.Errorf("%v: %v\n%s", flags, err, out)
+		}
+	}
+}
+
+// TestClassifyLeavesOff: a signal ends it though standard input, a pipe, says nothing.
+func TestClassifyLeavesOff(t *testing.T) {
+	cmd := pgyieldCommand(t, "classify")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close() //nolint:errcheck // the program has ended
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// It catches signals before it reads; when it has asked for the pipe's content is not seen from here.
+	_, _ = io.WriteString(stdin, "select 1;")
+	time.Sleep(500 * time.Millisecond)
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, stdout)
+	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != exitInterrupted {
+		t.Errorf("%v, want exit code %d", cmd.ProcessState, exitInterrupted)
 	}
 }
 

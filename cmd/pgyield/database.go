@@ -246,7 +246,7 @@ func (db *database) drain(ctx context.Context, pool pool, sql string, args ...an
 	return rows.Err()
 }
 
-// withParams adds parameters in keyword form ("a=1 b=2") to a DSN of either form.
+// withParams adds parameters in keyword form without quotes ("a=1 b=2") to a DSN of either form.
 func withParams(dsn, params string) string {
 	if params == "" {
 		return dsn
@@ -261,7 +261,7 @@ func withParams(dsn, params string) string {
 	var parts []string
 	for p := range strings.FieldsSeq(params) {
 		name, value, _ := strings.Cut(p, "=")
-		parts = append(parts, name+"="+url.QueryEscape(value))
+		parts = append(parts, name+"="+url.QueryEscape(value)) // there are no spaces, which pgx wants as %20
 	}
 	return dsn + sep + strings.Join(parts, "&")
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -79,12 +77,15 @@ func checkBounds(bounds ...bound) error {
 
 // Run is called by kong.
 func (c *demoCmd) Run(ctx context.Context, k *kong.Context) error {
-	if err := tryReportFile(c.Report); err != nil {
+	if err := reportAt(c.Report).try(); err != nil {
 		return err
 	}
 	show := newConsole(k.Stdout, k.Stderr)
-	// Durability stays on: what a commit costs is the demo's subject.
-	settings := map[string]string{"shared_buffers": "256MB", "max_connections": "200", "track_wal_io_timing": "on"}
+	// Durability stays on: what a commit costs is the demo's subject. Two pools follow each
+	// other, and one connection may be on its way out while the next is made.
+	settings := map[string]string{
+		"shared_buffers": "256MB", "max_connections": fmt.Sprint(2*c.Conns + 60), "track_wal_io_timing": "on",
+	}
 	return withDatabase(ctx, "demo", c.DSN, settings, c.Rows, show, func(db *database) error {
 		result, err := c.measure(ctx, db, show)
 		if err != nil {
@@ -103,12 +104,14 @@ func (c *demoCmd) tell(k *kong.Context, result *result) error {
 	return tellReport(k, c.Report, func(w io.Writer) error { return writeReport(w, result) })
 }
 
+func reportAt(path string) output { return output{"report", path} }
+
 // tellReport writes the report with the charts, unless none is wanted, and says where.
 func tellReport(k *kong.Context, path string, write func(io.Writer) error) error {
 	if path == "" {
 		return nil
 	}
-	if err := writeFile(path, write); err != nil {
+	if err := reportAt(path).write(write); err != nil {
 		return err
 	}
 	fmt.Fprintf(k.Stdout, "\nCharts: %s (open it in a browser; it needs no network)\n", path)
@@ -154,38 +157,4 @@ func (c *demoCmd) measure(ctx context.Context, db *database, show *console) (*re
 	}
 	res.Samples = samples.since(res.Begun)
 	return res, nil
-}
-
-// tryReportFile finds out before the demo what would else go wrong after it.
-func tryReportFile(path string) error {
-	if path == "" {
-		return nil
-	}
-	file, err := os.Create(path + ".part")
-	if err == nil {
-		err = errors.Join(file.Close(), os.Remove(file.Name()))
-	}
-	if err != nil {
-		return fmt.Errorf("pgyield: report: %w", err)
-	}
-	return nil
-}
-
-// writeFile writes a report beside its final place first, so that an older one is
-// never half overwritten.
-func writeFile(path string, write func(io.Writer) error) error {
-	temporary := path + ".part"
-	file, err := os.Create(temporary)
-	if err != nil {
-		return fmt.Errorf("pgyield: report: %w", err)
-	}
-	err = errors.Join(write(file), file.Close())
-	if err == nil {
-		err = os.Rename(temporary, path)
-	}
-	if err != nil {
-		_ = os.Remove(temporary)
-		return fmt.Errorf("pgyield: report: %w", err)
-	}
-	return nil
 }

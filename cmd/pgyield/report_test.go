@@ -172,7 +172,7 @@ func TestReportHasTheData(t *testing.T) {
 func TestReportFileReplacesWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.html")
 	for range 2 {
-		if err := writeFile(path, func(w io.Writer) error { return writeReport(w, sample()) }); err != nil {
+		if err := reportAt(path).write(func(w io.Writer) error { return writeReport(w, sample()) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -180,7 +180,7 @@ func TestReportFileReplacesWhole(t *testing.T) {
 		t.Errorf("left over: %v", left)
 	}
 	missing := filepath.Join(t.TempDir(), "none", "report.html")
-	if err := writeFile(missing, func(w io.Writer) error { return writeReport(w, sample()) }); err == nil || !strings.HasPrefix(err.Error(), "pgyield: report: ") {
+	if err := reportAt(missing).write(func(w io.Writer) error { return writeReport(w, sample()) }); err == nil || !strings.HasPrefix(err.Error(), "pgyield: report: ") {
 		t.Errorf("a folder that is missing: %v", err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Size() < 10_000 {

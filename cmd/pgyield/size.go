@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -47,12 +46,17 @@ func (r *perSecond) UnmarshalText(text []byte) error {
 	return nil
 }
 
+const (
+	mostRate  = 1e6  // reads a second that can be simulated
+	mostMeans = 1e10 // times its mean holding time that a read may wait, for the model
+)
+
 // AfterApply is called by kong once it has found no flag missing; Validate would be
 // called before, and would complain of a zero that nobody gave.
 func (c *sizeCmd) AfterApply() error {
 	switch {
-	case c.Rate <= 0 || c.Rate > 1e6:
-		return fmt.Errorf("--rate is %v/s, must be above 0 and at most 1000000/s", float64(c.Rate))
+	case c.Rate <= 0 || c.Rate > mostRate:
+		return fmt.Errorf("--rate is %v/s, must be above 0 and at most %d/s", float64(c.Rate), int(mostRate))
 	case c.Mean < time.Microsecond || c.Mean > time.Hour:
 		return fmt.Errorf("--mean is %v, must be from 1µs to 1h", c.Mean)
 	case c.Limit < 1 || c.Limit > 100_000:
@@ -63,6 +67,8 @@ func (c *sizeCmd) AfterApply() error {
 		return fmt.Errorf("--retries is %d, must be from 0 to 100", c.Retries)
 	case c.MaxWait < 0 || c.MaxWait > 24*time.Hour:
 		return fmt.Errorf("--max-wait is %v, must be from 0s to 24h", c.MaxWait)
+	case float64(c.MaxWait) > mostMeans*float64(c.Mean):
+		return fmt.Errorf("--max-wait is %v, must be at most %g times --mean, which is %v", c.MaxWait, mostMeans, c.Mean)
 	case len(c.Parts) > 0 && len(c.Parts) != c.Pods:
 		return fmt.Errorf("--parts has %d numbers, must have one for each of the %d pods", len(c.Parts), c.Pods)
 	}
@@ -113,22 +119,25 @@ type sizeRow struct {
 
 // Run is called by kong.
 func (c *sizeCmd) Run(ctx context.Context, k *kong.Context) error {
+	if err := (output{"page", c.HTML}).try(); err != nil {
+		return err
+	}
 	answer, err := c.size(ctx)
 	if err != nil {
 		return err
 	}
-	if c.HTML != "" {
-		if err := c.writePage(ctx, answer); err != nil {
-			return err
-		}
-	}
 	if c.JSON {
-		return json.NewEncoder(k.Stdout).Encode(answer)
+		err = json.NewEncoder(k.Stdout).Encode(answer)
+	} else {
+		err = writeSizeTable(k.Stdout, answer)
 	}
-	if err := writeSizeTable(k.Stdout, answer); err != nil {
+	if err != nil || c.HTML == "" {
 		return err
 	}
-	if c.HTML != "" {
+	if err := c.writePage(ctx, answer); err != nil {
+		return err
+	}
+	if !c.JSON {
 		fmt.Fprintf(k.Stdout, "\nCurves: %s\n", c.HTML)
 	}
 	return nil
@@ -139,20 +148,7 @@ func (c *sizeCmd) writePage(ctx context.Context, answer *sized) error {
 	if err != nil {
 		return err
 	}
-	temporary := c.HTML + ".part"
-	file, err := os.Create(temporary)
-	if err != nil {
-		return fmt.Errorf("pgyield: page: %w", err)
-	}
-	err = errors.Join(writeSizePage(file, answer, curves), file.Close())
-	if err == nil {
-		err = os.Rename(temporary, c.HTML)
-	}
-	if err != nil {
-		_ = os.Remove(temporary)
-		return fmt.Errorf("pgyield: page: %w", err)
-	}
-	return nil
+	return output{"page", c.HTML}.write(func(w io.Writer) error { return writeSizePage(w, answer, curves) })
 }
 
 func writeSizeTable(w io.Writer, s *sized) error {

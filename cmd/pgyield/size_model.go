@@ -99,7 +99,7 @@ func (c *sizeCmd) fleetRow(ctx context.Context, limit, reads int) (sizeRow, erro
 	r, err := fleetsim.Run(ctx, fleetsim.Config{
 		Kind: fleetsim.Shared, Limit: limit, Members: c.Pods, Rate: float64(c.Rate), Hold: c.Mean, Weights: c.Parts,
 		MaxWait: c.MaxWait, Retries: c.Retries, RetryAfter: 20 * c.Mean, PollRate: 20, Length: length, Seed: c.Seed,
-		Warmup: max(5*time.Second, 100*c.Mean),
+		Warmup: min(max(5*time.Second, 100*c.Mean), 24*time.Hour),
 	})
 	if err != nil {
 		return sizeRow{}, err

@@ -42,15 +42,18 @@ func (c *sizeCmd) curves(ctx context.Context) ([]curve, error) {
 	byLoad := curve{Axis: "load, % of the limit", figure: figure{
 		Title: "Refused, by the load", Note: fmt.Sprintf("At a limit of %d.", c.Limit),
 	}}
-	for percent := 10; percent <= 200; percent += 10 {
-		byLoad.Points = append(byLoad.Points, float64(percent))
+	full := float64(c.Limit) / c.Mean.Seconds()
+	for percent := 10.0; percent <= 200 && percent/100*full <= mostRate; percent += 10 {
+		byLoad.Points = append(byLoad.Points, percent)
 	}
 	at := *c
 	if err := byLimit.compute(ctx, &at, func(x float64) { at.Limit = int(x) }); err != nil {
 		return nil, err
 	}
+	if len(byLoad.Points) == 0 { // a tenth of the limit is more than can be simulated
+		return []curve{byLimit}, nil
+	}
 	at = *c
-	full := float64(c.Limit) / c.Mean.Seconds()
 	if err := byLoad.compute(ctx, &at, func(x float64) { at.Rate = perSecond(x / 100 * full) }); err != nil {
 		return nil, err
 	}

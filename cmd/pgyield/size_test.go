@@ -141,6 +141,7 @@ func TestSizeErrors(t *testing.T) {
 		{[]string{"--pods", "0"}, "--pods is 0, must be from 1"},
 		{[]string{"--retries=-1"}, "--retries is -1"},
 		{[]string{"--max-wait=-1s"}, "--max-wait is -1s"},
+		{[]string{"--max-wait=24h", "--mean=8us"}, "--max-wait is 24h0m0s, must be at most 1e+10 times --mean, which is 8µs"},
 		{[]string{"--pods", "3", "--parts", "1,2"}, "--parts has 2 numbers"},
 		{[]string{"--pods", "2", "--parts", "0,0"}, "only zeros"},
 		{[]string{"--pods", "2", "--parts", "NaN,1"}, "--parts has NaN"},
@@ -153,6 +154,20 @@ func TestSizeErrors(t *testing.T) {
 }
 
 // A flag that must be given is missed by its name, not by what its zero would mean.
+// TestSizeAtItsBounds: what the flags may be can be simulated and drawn.
+func TestSizeAtItsBounds(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "size.html")
+	for _, args := range [][]string{
+		{"--rate=0.01/s", "--mean=1h", "--limit=50", "--pods=2"},
+		{"--rate=100/s", "--mean=100us", "--limit=100", "--pods=2", "--html=" + page},
+		{"--rate=100/s", "--mean=1us", "--limit=100000", "--html=" + page},
+	} {
+		if out, err := size(t, args...); err != nil || !strings.Contains(out, "pooled") {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+}
+
 func TestSizeMissingFlags(t *testing.T) {
 	for _, c := range []struct {
 		args []string

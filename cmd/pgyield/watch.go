@@ -19,7 +19,7 @@ import (
 type watchCmd struct {
 	DSN string `name:"dsn" required:"" placeholder:"URL" help:"The database to watch, over one connection. Required."`
 
-	Tolerance float64       `placeholder:"1.6" help:"How many times its idle latency a write may take, as yield_tolerance. Default: that of the URL, or 1.6."`
+	Tolerance *float64      `placeholder:"1.6" help:"How many times its idle latency a write may take, as yield_tolerance. Default: that of the URL, or 1.6."`
 	Period    time.Duration `default:"500ms" help:"Time between two samples, as a pool's monitor takes them. Default: ${default}."`
 	Learn     time.Duration `default:"30s" help:"How long baselines are learned. Default: ${default}."`
 	For       time.Duration `default:"0s" help:"How long to watch. Default: until Ctrl-C."`
@@ -44,18 +44,35 @@ func (c *watchCmd) Help() string {
 
 // AfterApply is called by kong.
 func (c *watchCmd) AfterApply() error {
-	if c.Period <= 0 {
-		return fmt.Errorf("--period is %v, must be from 50ms to 1m", c.Period)
-	}
 	if c.For < 0 || c.Learn < 0 {
 		return fmt.Errorf("--for is %v and --learn %v, must be at least 0s", c.For, c.Learn)
 	}
-	if _, err := c.options().Normalize(); err != nil {
-		return err
+	// To the options zero is the default, to whoever gave the flag a value as any other.
+	if c.Period == 0 {
+		return errors.New("--period is 0s, must be from 50ms to 1m")
 	}
-	if c.Tolerance != 0 { // else the URL's
-		_, err := pressure.NewJudge(c.Tolerance, c.options())
-		return err
+	for _, f := range []struct {
+		flag    string
+		options pressure.Options
+	}{
+		{"--period", pressure.Options{Period: c.Period}},
+		{"--wal-sync", pressure.Options{WALSync: c.WALSync}},
+		{"--wal-wait", pressure.Options{WALWait: c.WALWait}},
+		{"--write-statement", pressure.Options{WriteStatement: c.WriteStatement}},
+		{"--lock-wait", pressure.Options{LockWait: c.LockWait}},
+	} {
+		if _, err := f.options.Normalize(); err != nil {
+			return flagError{f.flag, err}
+		}
+	}
+	if c.Tolerance == nil {
+		return nil // the URL's
+	}
+	if *c.Tolerance == 0 {
+		return errors.New("--tolerance is 0, must be from 1.1 to 100")
+	}
+	if _, err := pressure.NewJudge(*c.Tolerance, c.options()); err != nil {
+		return flagError{"--tolerance", err}
 	}
 	return nil
 }
@@ -74,7 +91,7 @@ func (c *watchCmd) Run(ctx context.Context, k *kong.Context) error {
 		return err
 	}
 	defer poller.Close()
-	ladder, err := newLadder(c.Tolerance, c.Learn, c.options())
+	ladder, err := newLadder(*c.Tolerance, c.Learn, c.options())
 	if err != nil {
 		return err
 	}
@@ -116,15 +133,16 @@ func (c *watchCmd) open() (*pressure.Poller, error) {
 	if err != nil {
 		return nil, ofDSN(err)
 	}
-	if c.Tolerance == 0 {
+	if c.Tolerance == nil {
 		whole, err := pgx.ParseConfig(c.DSN)
 		if err != nil {
 			return nil, err
 		}
-		c.Tolerance = pressure.DefaultTolerance
+		tolerance := pressure.DefaultTolerance
 		if text := whole.RuntimeParams["yield_tolerance"]; text != "" {
-			c.Tolerance, _ = strconv.ParseFloat(text, 64) // ParseConfig found it good
+			tolerance, _ = strconv.ParseFloat(text, 64) // ParseConfig found it good
 		}
+		c.Tolerance = &tolerance
 	}
 	return pressure.NewPoller(config.ConnConfig, c.options())
 }

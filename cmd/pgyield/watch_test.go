@@ -181,10 +181,12 @@ func TestWatchBadFlags(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"--for=1s", "missing flags: --dsn=URL"},
 		{"--dsn=postgres://nobody@127.0.0.1:1/none?connect_timeout=2", "pgyield: --dsn: polling for write pressure: "},
-		{"--dsn=postgres://nobody@127.0.0.1:1/none --tolerance=1", "Tolerance is 1: must be from 1.1 to 100"},
+		{"--dsn=postgres://nobody@127.0.0.1:1/none --tolerance=1", "--tolerance: Tolerance is 1: must be from 1.1 to 100"},
 		{"--dsn=postgres://nobody@127.0.0.1:1/none?yield_tolerance=x", "yield_tolerance in the connection string"},
-		{"--dsn=postgres://nobody@127.0.0.1:1/none --period=1ms", "Period is 1ms: must be from 50ms to 1m0s"},
+		{"--dsn=postgres://nobody@127.0.0.1:1/none --period=1ms", "--period: pressure option Period is 1ms: must be from 50ms to 1m0s"},
 		{"--dsn=postgres://nobody@127.0.0.1:1/none --period=0s", "--period is 0s, must be from 50ms to 1m"},
+		{"--dsn=postgres://nobody@127.0.0.1:1/none --tolerance=0", "--tolerance is 0, must be from 1.1 to 100"},
+		{"--dsn=postgres://nobody@127.0.0.1:1/none --wal-sync=1ns", "--wal-sync: pressure option WALSync is 1ns: must be"},
 		{"--dsn=postgres://nobody@127.0.0.1:1/none --learn=-1s", "--learn -1s, must be at least 0s"},
 	} {
 		out, err := pgyieldCommand(t, append([]string{"watch"}, strings.Fields(test.args)...)...).CombinedOutput()

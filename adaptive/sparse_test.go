@@ -1,0 +1,107 @@
+package adaptive
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pgyield/pgyield/pressure"
+)
+
+// sparse is a server of a large fleet's member: each poll waits for its turn. Syncs are slow
+// while reads run at more than so many.
+type sparse struct {
+	*server
+	limit    *fixed
+	every    time.Duration
+	bearable int
+	due      time.Time
+}
+
+func (s *sparse) Paced() {}
+
+func (s *sparse) Sample(ctx context.Context) (pressure.Sample, error) {
+	select {
+	case <-ctx.Done():
+		return pressure.Sample{}, ctx.Err()
+	case <-time.After(time.Until(s.due)):
+	}
+	s.set(func() {
+		s.sync = 200 * time.Microsecond
+		if s.limit.Limit() > s.bearable {
+			s.sync = 2 * time.Millisecond
+		}
+	})
+	sample, err := s.server.Sample(ctx)
+	sample.Every = s.every
+	s.due = time.Now().Add(s.every)
+	return sample, err
+}
+
+// TestSparsePolls: members of a large fleet poll each 5 to 50 s. What the server shows of
+// writes that are not theirs lowers their limits all the same; between two polls it stands.
+func TestSparsePolls(t *testing.T) {
+	for _, every := range []time.Duration{3 * time.Second, 10 * time.Second, 50 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixed(16, Bounds{1, 16, 16})
+			src := &sparse{server: &server{}, limit: f, every: every, bearable: 16}
+			var decisions []Decision
+			l, err := New(f, src, Options{
+				Pressure:   pressure.Options{Timeout: time.Minute},
+				OnDecision: func(d Decision) { decisions = append(decisions, d) },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			polls := func(n int) {
+				decisions = nil
+				time.Sleep(time.Duration(n) * every)
+				for _, d := range decisions {
+					if d.Reason == reasonUnknown || d.Reason == reasonDrift || l.Blind() {
+						t.Fatalf("polls each %v: %s at %v, blind %t", every, d.Reason, d.At, l.Blind())
+					}
+				}
+			}
+			l.Start()
+			defer l.Stop()
+			f.set(false)
+			time.Sleep(3 * every)
+			polls(10)
+			f.set(true)
+			polls(3)
+			if f.Limit() != 16 {
+				t.Fatalf("polls each %v, calm and contended: limit %d", every, f.Limit())
+			}
+			src.bearable = 4
+			for second := src.polls() + 2; src.polls() < second; {
+				time.Sleep(100 * time.Millisecond)
+			}
+			time.Sleep(time.Second)
+			if f.Limit() != 8 {
+				t.Errorf("polls each %v: limit %d after two that saw slow writes, %s", every, f.Limit(), l.LastDecision().Reason)
+			}
+			polls(10)
+			polls(20)
+			for _, d := range decisions { // what is tried above 4 takes two polls to show
+				if d.To > 7 {
+					t.Errorf("polls each %v: limit %d where 4 are bearable, %s", every, d.To, d.Reason)
+					break
+				}
+			}
+			// It rises no faster than is looked.
+			src.bearable = 16
+			polls(20)
+			rises := slices.DeleteFunc(decisions, func(d Decision) bool { return d.To <= d.From })
+			for i, d := range rises {
+				if d.To > d.From+1 || i > 0 && d.At.Sub(rises[i-1].At) < every-time.Second {
+					t.Errorf("polls each %v: from %d to %d at %v, %s", every, d.From, d.To, d.At, d.Reason)
+				}
+			}
+			if len(rises) == 0 {
+				t.Errorf("polls each %v: it does not rise in calm: %s", every, l.LastDecision().Reason)
+			}
+		})
+	}
+}
