@@ -72,7 +72,7 @@ type fleetLimit struct {
 	allowed int                                 // math.MaxInt: pressure holds nothing back
 	ceiling int                                 // at least 1: a pool that waits for its turn is paused besides
 	even    int                                 // what it may run beside the others that pressure holds back
-	behind  bool                                // they run more
+	behind  int                                 // what they run, where that is more; else 0
 	holds   bool                                // the adaptive limit does not climb, for a little more has pressed
 	told    struct{ limit, floor, ceiling int } // to the adaptive limit, last
 	turn    *time.Timer
@@ -192,12 +192,13 @@ func (l *fleetLimit) EndPeriod() (contended bool) {
 	return l.bulkhead.EndPeriod()
 }
 
-// Beside makes it an [adaptive.Sharer].
+// Beside makes it an [adaptive.Sharer]. What the others run is as old as the last poll; what
+// the pool may run by now is not.
 func (l *fleetLimit) Beside(holds bool) (behind bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.holds = holds
-	return l.behind
+	return min(l.allowed, l.ceiling) < l.behind
 }
 
 func (l *fleetLimit) Bounds() (floor, start, ceiling int) {

@@ -245,6 +245,8 @@ func TestFleetLimitKeepsEven(t *testing.T) {
 		want("one more than they is tried", 4, false)
 		see(":8")
 		want("they climb: what pressure allows is 7 as before", 7, true)
+		set(8)
+		want("it has come up to them since", 8, false)
 		set(4)
 		see(":3")
 		set(5)

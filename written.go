@@ -26,7 +26,9 @@ func writtenRowsOf(r pgx.Rows) pgx.Rows {
 // back notes that the program asks for more.
 func (r *writtenRows) back() {
 	if r.state != nil {
-		r.state.outside(sinceStart() - r.left)
+		now := sinceStart()
+		r.state.outside(now - r.left)
+		r.left = now // also when a Scanner of the caller's panics now
 	}
 }
 

@@ -192,7 +192,7 @@ func (l *Limit) decide(p poll) Decision {
 	var out outcome
 	before := l.state.hold
 	l.state, out = l.rule.next(l.state, input{
-		now: now, limit: d.From, bounds: bounds, contended: d.Contended, behind: behind, sparse: every > sparseEvery,
+		now: now, limit: d.From, bounds: bounds, contended: d.Contended, behind: behind, every: every,
 		activity: d.Activity, verdict: d.Verdict,
 	})
 	d.To, d.Reason = out.to, out.reason

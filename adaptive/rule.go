@@ -50,14 +50,11 @@ type input struct {
 	limit     int
 	bounds    Bounds
 	contended bool
-	behind    bool // others that share the limit run more beside the same writes
-	sparse    bool // polls are so rare that each is worth several periods
+	behind    bool          // others that share the limit run more beside the same writes
+	every     time.Duration // between two polls of a source with a pace of its own; else 0
 	activity  pressure.Activity
 	verdict   pressure.Verdict
 }
-
-// sparseEvery is how far apart polls are at least that are sparse.
-const sparseEvery = 2 * time.Second
 
 // outcome is the next limit and why.
 type outcome struct {
@@ -199,13 +196,14 @@ func (r rule) giveBack(s *state, in input, signal string, from int, without floa
 	for _, sig := range in.verdict.Signals {
 		// What another was found to be without the reads is not forgotten because it is
 		// calm just now: or two that press in turn would end each other's acquittals.
-		level := max(excess(sig), s.blame.of(sig.Name).known(in.now, r.holdMax))
+		hold, most := in.patience(sig.Name, r.hold, acquittedPolls), in.patience(sig.Name, r.holdMax, acquittedMost)
+		level := max(excess(sig), s.blame.of(sig.Name).known(in.now, most))
 		if sig.Name == signal {
 			level = without
 		}
 		// What is still within tolerance is not worse.
 		level = max(level, float64(sig.Threshold-sig.Baseline))
-		s.blame.of(sig.Name).grant(in.now, level, r.hold, r.holdMax)
+		s.blame.of(sig.Name).grant(in.now, level, hold, most)
 	}
 	s.series, s.count = series{}, 0
 
@@ -294,7 +292,7 @@ func (r rule) press(s *state, in input, v pressure.Verdict) outcome {
 		return outcome{in.limit, reasonAwaits}
 	}
 	periods := r.periods
-	if v.Strong || in.sparse {
+	if v.Strong || in.sparse() && polled(v) {
 		periods = 1
 	}
 	before := s.count
@@ -364,7 +362,7 @@ func (r rule) calm(s *state, in input) outcome {
 		return outcome{to, reason}
 	case v.Freeze:
 		return outcome{in.limit, reasonFrozen}
-	case in.sparse && !v.Fresh && !in.behind:
+	case in.sparse() && !v.Fresh:
 		return outcome{in.limit, reasonSparse}
 	case probing:
 		return outcome{in.limit, reasonProbe}

@@ -105,3 +105,39 @@ func TestSparsePolls(t *testing.T) {
 		})
 	}
 }
+
+// TestSparsePollsBlameless: writes are slow whatever the reads do.
+func TestSparsePollsBlameless(t *testing.T) {
+	for _, every := range []time.Duration{3 * time.Second, 10 * time.Second, 20 * time.Second, 50 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixed(16, Bounds{1, 16, 16})
+			src := &sparse{server: &server{}, limit: f, every: every, bearable: 16}
+			high, all := 0, 0
+			l, err := New(f, src, Options{
+				Pressure: pressure.Options{Timeout: time.Minute},
+				OnDecision: func(d Decision) {
+					if all++; d.To >= 8 {
+						high++
+					}
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Start()
+			defer l.Stop()
+			f.set(false)
+			time.Sleep(13 * every)
+			f.set(true)
+			time.Sleep(3 * every)
+			src.bearable = 0
+			high, all = 0, 0
+			time.Sleep(200 * every)
+			share := float64(high) / float64(all)
+			t.Logf("polls each %v: at half the limit or more %.0f %% of the time", every, 100*share)
+			if share < 0.7 {
+				t.Errorf("polls each %v: at half the limit or more %.0f %% of the time, want 70", every, 100*share)
+			}
+		})
+	}
+}

@@ -52,7 +52,7 @@ func TestLeftBehind(t *testing.T) {
 	r := roster{prefix: prefix("a"), self: "00000000"}
 	names := []string{"pgyield:a:0a1b2c3d:5:9:0:9:9", "pgyield:a:0a1b2c3d:8:1:0:1:1"}
 	for step := range 20 {
-		r.update(start.Add(time.Duration(step)*time.Second), []string{names[step%2], names[1-step%2]})
+		r.update(start.Add(time.Duration(step)*time.Second), 5*time.Second, []string{names[step%2], names[1-step%2]})
 		live := r.live(start.Add(time.Duration(step)*time.Second), 5*time.Second)
 		if len(live) > 0 && live[0].running != 9 {
 			t.Fatalf("step %d: %d run, want the most that either tells", step, live[0].running)

@@ -94,19 +94,24 @@ func (e even) top(climbed int) int {
 	return max(e.middle+1, e.middle*11/10) + climbed
 }
 
-// behind is true where the member may run less than the middle of those that see the same
-// pressure.
-func (e even) behind() bool { return e.own < e.held }
+// behind is what the middle of those runs that see the same pressure, where the member may
+// run less; else 0.
+func (e even) behind() int {
+	if e.own < e.held {
+		return e.held
+	}
+	return 0
+}
 
 // Even returns how much the member may run so that it is not far above the others that
-// pressure holds back too, math.MaxInt where it holds none back; and whether it is behind
-// them.
-func (m *Member) Even(now time.Time) (top int, behind bool) {
+// pressure holds back too, math.MaxInt where it holds none back; and what the middle of them
+// runs, where the member was behind that at the last poll, else 0.
+func (m *Member) Even(now time.Time) (top, behind int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	silent := now.Sub(m.observed)
 	if m.shared || m.observed.IsZero() || silent > m.patience() {
-		return math.MaxInt, false
+		return math.MaxInt, 0
 	}
 	return m.even.top(int(silent / m.options.Period)), m.even.behind()
 }

@@ -15,29 +15,29 @@ func TestEven(t *testing.T) {
 		self   message
 		others []message
 		top    int
-		behind bool
+		behind int
 	}{
-		{"alone", 8, held(3, 20), nil, math.MaxInt, false},
-		{"nobody is held", 8, held(0, 20), []message{{wish: 20}, {wish: 20}}, math.MaxInt, false},
-		{"all are alike, and try one more", 8, held(4, 20), []message{held(4, 20), held(4, 20)}, 5, false},
-		{"a tenth of much", 40, held(30, 99), []message{held(30, 99), held(30, 99)}, 33, false},
-		{"one of them holds", 8, held(4, 20), []message{holds(4, 20), held(4, 20)}, 4, false},
-		{"far above", 8, held(7, 20), []message{held(3, 20), held(3, 20), held(3, 20)}, 4, false},
-		{"above, of two", 8, held(7, 20), []message{held(3, 20)}, 8, false},
-		{"below, of two", 8, held(3, 20), []message{held(7, 20)}, 8, true},
-		{"whom nothing holds says nothing of pressure", 8, held(3, 20), []message{{wish: 20}, {wish: 20}}, 9, false},
-		{"behind", 8, held(3, 20), []message{held(4, 20), held(4, 20)}, 5, true},
-		{"two and two, of whom one holds: those above stay, the others come", 8, held(4, 20), []message{holds(3, 20), held(3, 20), held(4, 20)}, 4, false},
-		{"two and two, below", 8, held(3, 20), []message{holds(3, 20), held(4, 20), held(4, 20)}, 4, true},
-		{"not held, its share is 8", 8, message{wish: 20}, []message{held(4, 20), held(4, 20), held(4, 20)}, 5, false},
-		{"above most, of whom pressure holds one", 8, held(7, 20), []message{held(3, 20), {wish: 20}}, 8, false},
-		{"whose wish is met is no measure", 8, held(7, 20), []message{held(3, 3), held(2, 2)}, math.MaxInt, false},
-		{"nor is one that wants less", 8, held(7, 20), []message{held(3, 6), held(2, 6)}, math.MaxInt, false},
-		{"whoever wants no more itself is bound too", 8, held(7, 7), []message{held(3, 20), held(3, 20)}, 4, false},
-		{"more than the share is not had", 8, held(30, 40), []message{held(30, 40)}, 9, false},
-		{"a liar that says it has next to nothing", 8, held(8, 20), []message{held(8, 20), held(8, 20), holds(1, 1000)}, 8, false},
-		{"a liar that says it has a lot", 8, holds(3, 20), []message{held(3, 20), held(3, 20), held(1000, 1000)}, 3, false},
-		{"half are liars", 8, held(7, 20), []message{held(7, 20), holds(1, 1000), held(1, 1000)}, 7, false},
+		{"alone", 8, held(3, 20), nil, math.MaxInt, 0},
+		{"nobody is held", 8, held(0, 20), []message{{wish: 20}, {wish: 20}}, math.MaxInt, 0},
+		{"all are alike, and try one more", 8, held(4, 20), []message{held(4, 20), held(4, 20)}, 5, 0},
+		{"a tenth of much", 40, held(30, 99), []message{held(30, 99), held(30, 99)}, 33, 0},
+		{"one of them holds", 8, held(4, 20), []message{holds(4, 20), held(4, 20)}, 4, 0},
+		{"far above", 8, held(7, 20), []message{held(3, 20), held(3, 20), held(3, 20)}, 4, 0},
+		{"above, of two", 8, held(7, 20), []message{held(3, 20)}, 8, 0},
+		{"below, of two", 8, held(3, 20), []message{held(7, 20)}, 8, 7},
+		{"whom nothing holds says nothing of pressure", 8, held(3, 20), []message{{wish: 20}, {wish: 20}}, 9, 0},
+		{"behind", 8, held(3, 20), []message{held(4, 20), held(4, 20)}, 5, 4},
+		{"two and two, of whom one holds: those above stay, the others come", 8, held(4, 20), []message{holds(3, 20), held(3, 20), held(4, 20)}, 4, 0},
+		{"two and two, below", 8, held(3, 20), []message{holds(3, 20), held(4, 20), held(4, 20)}, 4, 4},
+		{"not held, its share is 8", 8, message{wish: 20}, []message{held(4, 20), held(4, 20), held(4, 20)}, 5, 0},
+		{"above most, of whom pressure holds one", 8, held(7, 20), []message{held(3, 20), {wish: 20}}, 8, 0},
+		{"whose wish is met is no measure", 8, held(7, 20), []message{held(3, 3), held(2, 2)}, math.MaxInt, 0},
+		{"nor is one that wants less", 8, held(7, 20), []message{held(3, 6), held(2, 6)}, math.MaxInt, 0},
+		{"whoever wants no more itself is bound too", 8, held(7, 7), []message{held(3, 20), held(3, 20)}, 4, 0},
+		{"more than the share is not had", 8, held(30, 40), []message{held(30, 40)}, 9, 0},
+		{"a liar that says it has next to nothing", 8, held(8, 20), []message{held(8, 20), held(8, 20), holds(1, 1000)}, 8, 0},
+		{"a liar that says it has a lot", 8, holds(3, 20), []message{held(3, 20), held(3, 20), held(1000, 1000)}, 3, 0},
+		{"half are liars", 8, held(7, 20), []message{held(7, 20), holds(1, 1000), held(1, 1000)}, 7, 0},
 	} {
 		peers, shares := make([]*peer, len(c.others)), make([]int, len(c.others))
 		for i, m := range c.others {
@@ -45,7 +45,7 @@ func TestEven(t *testing.T) {
 		}
 		e := evenOf(time.Unix(1000, 0), c.self, c.share, peers, shares)
 		if top, behind := e.top(0), e.behind(); top != c.top || behind != c.behind {
-			t.Errorf("%s: top %d, behind %v, want %d and %v", c.name, top, behind, c.top, c.behind)
+			t.Errorf("%s: top %d, behind %d, want %d and %d", c.name, top, behind, c.top, c.behind)
 		}
 	}
 }
@@ -67,8 +67,8 @@ func TestEvenGrowsOld(t *testing.T) {
 		after time.Duration
 		top   int
 	}{{0, 5}, {260 * time.Millisecond, 6}, {510 * time.Millisecond, 7}, {time.Second, math.MaxInt}} {
-		if top, behind := m.Even(now.Add(c.after)); top != c.top || behind {
-			t.Errorf("after %v: %d, behind %v, want %d", c.after, top, behind, c.top)
+		if top, behind := m.Even(now.Add(c.after)); top != c.top || behind != 0 {
+			t.Errorf("after %v: %d, behind %d, want %d", c.after, top, behind, c.top)
 		}
 	}
 }

@@ -111,8 +111,8 @@ func (m *Member) Observe(now time.Time, view View) {
 
 func (m *Member) observe(now time.Time, view View) (bouncer, back bool) {
 	m.start(now)
-	m.roster.update(now, view.Names)
 	lease := m.lease()
+	m.roster.update(now, lease, view.Names)
 	peers := m.roster.live(now, lease)
 	back, m.lost = m.lost, false
 	m.caution.observe(now, len(peers)+1, m)

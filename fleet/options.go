@@ -64,9 +64,9 @@ type Options struct {
 	// to 1 min.
 	Period time.Duration
 	// PollRate is how many polls a second the server should see from the whole fleet at
-	// most: members of a large fleet poll more rarely. 0.01 to 100,000. Default 20, or as
-	// many as cost the server 1.5 % of a core where that is fewer, since it has many
-	// sessions, but for that no fewer than one from each member in 50 s.
+	// most: members of a large fleet poll more rarely, but each once in 50 s. 0.01 to 100,000.
+	// Default 20, or as many as cost the server 1.5 % of a core where that is fewer, since it
+	// has many sessions.
 	PollRate float64
 	// Strict keeps the member to what it is granted, without slack: the limit is then not
 	// passed, and many more reads wait or are refused.

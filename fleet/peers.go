@@ -14,29 +14,46 @@ type peer struct {
 	stayed time.Time // since when it has not climbed, by its word; zero: it does
 	seen   uint64    // the observation that last held its name
 
-	// Several sessions may bear a member's name: one that a lost connection left behind, or
-	// one that lies. What moves is told from what stands by the beats of before.
-	beats, before []uint32 // of its names at this observation, and at the one before
-	moves         bool     // one of them moved at this observation
+	// names are those that bear its id at this observation, before those at the one before.
+	// Several do where a lost connection left one behind, or one lies.
+	names, before []heard
+}
+
+// heard is a name, and when it was first heard.
+type heard struct {
+	message
+	since time.Time
 }
 
 // hear takes a name of the peer at an observation.
 func (p *peer) hear(now time.Time, m message, observation uint64) {
 	if p.seen != observation {
-		p.seen, p.moves = observation, false
-		p.beats, p.before = p.before[:0], p.beats
+		p.seen = observation
+		p.names, p.before = p.before[:0], p.names
 	}
-	p.beats = append(p.beats, m.beat)
-	switch {
-	case slices.Contains(p.before, m.beat):
-	case p.moves:
-		p.message = p.most(m)
-	default:
-		p.message, p.moved, p.moves = m, now, true
+	since := now
+	for _, h := range p.before {
+		if h.message == m {
+			since = h.since
+		}
+	}
+	p.names = append(p.names, heard{m, since})
+}
+
+// settle makes one of the names of an observation. Of several, those count that have moved
+// within the lease, and of these the most that any tells: whoever puts a name beside the true
+// one, with whatever heartbeat, adds to it at most.
+func (p *peer) settle(now time.Time, lease time.Duration) {
+	slices.SortFunc(p.names, func(a, b heard) int { return b.since.Compare(a.since) })
+	p.message, p.moved = p.names[0].message, p.names[0].since
+	for _, h := range p.names[1:] {
+		if now.Sub(h.since) <= lease || h.since.Equal(p.moved) {
+			p.message = p.most(h.message)
+		}
 	}
 }
 
-// most is what a member does at most of which two names move: a lie can only add to it.
+// most is what a member does at most of which two names tell.
 func (m message) most(other message) message {
 	m.running, m.claim = max(m.running, other.running), max(m.claim, other.claim)
 	m.hungry, m.wish = max(m.hungry, other.hungry), max(m.wish, other.wish)
@@ -64,7 +81,7 @@ type roster struct {
 
 // update takes the names of one observation. The name of a session that has ended is not
 // among them, so its member is forgotten at once.
-func (r *roster) update(now time.Time, names []string) {
+func (r *roster) update(now time.Time, lease time.Duration, names []string) {
 	r.observation++
 	if r.peers == nil {
 		r.peers = map[string]*peer{}
@@ -97,7 +114,9 @@ func (r *roster) update(now time.Time, names []string) {
 	for id, p := range r.peers {
 		if p.seen != r.observation {
 			delete(r.peers, id)
+			continue
 		}
+		p.settle(now, lease)
 	}
 }
 

@@ -35,13 +35,13 @@ func overload(t *testing.T, pool *pgyield.Pool) {
 }
 
 // newPressed makes a pool whose writes suffer when they take half of what suffering adds.
-func newPressed(t *testing.T, dsn, params string, options pressure.Options) *pgyield.Pool {
+func newPressed(t *testing.T, dsn, params string, options pgyield.Options) *pgyield.Pool {
 	t.Helper()
 	config, err := pgyield.ParseConfig(withParams(dsn, "pool_max_conns=40", "yield_read_ceiling=32", "synchronous_commit=off", params))
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool, err := pgyield.NewWithOptions(t.Context(), config, pgyield.Options{Pressure: options})
+	pool, err := pgyield.NewWithOptions(t.Context(), config, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestFleetUnderPressure(t *testing.T) {
 	for _, dsn := range []string{ours, lone} {
 		mustExec(t, connectTo(t, dsn), "create table writes (x text)")
 	}
-	options := pressure.Options{OwnWrites: 300 * time.Millisecond}
+	options := pgyield.Options{Pressure: pressure.Options{OwnWrites: 300 * time.Millisecond}}
 	one := newPressed(t, lone, "", options)
 	var members []*pgyield.Pool
 	for range 4 {
@@ -100,14 +100,23 @@ func TestFleetUnderPressure(t *testing.T) {
 	}
 }
 
-// TestFleetMembersSeeTheServer has writers that wait for locks, none of them a member's.
+// TestFleetMembersSeeTheServer has writers that wait for locks, none of them a member's; with
+// polls as a small fleet has them, and four seconds apart, as one of eighty members does.
 func TestFleetMembersSeeTheServer(t *testing.T) {
+	for name, rate := range map[string]float64{"often": 0, "rarely": 1} {
+		t.Run(name, func(t *testing.T) { membersSeeTheServer(t, rate) })
+	}
+}
+
+func membersSeeTheServer(t *testing.T, pollRate float64) {
 	dsn := newDatabase(t)
 	admin := connectTo(t, dsn)
 	mustExec(t, admin, "create table writes (x text)")
 	var members []*pgyield.Pool
 	for range 4 {
-		p := newPressed(t, dsn, "yield_fleet=server yield_fleet_limit=16", pressure.Options{LockWait: 20 * time.Millisecond})
+		p := newPressed(t, dsn, "yield_fleet=server yield_fleet_limit=16", pgyield.Options{
+			Pressure: pressure.Options{LockWait: 20 * time.Millisecond}, Fleet: pgyield.FleetOptions{PollRate: pollRate},
+		})
 		members = append(members, p)
 		busy(t, p, 30)
 	}

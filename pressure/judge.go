@@ -260,8 +260,8 @@ func (j *Judge) needBaseline(ownMoves, serverMoves bool) bool {
 	if ownMoves {
 		return j.own.absolute == 0 && j.own.rate >= teachableRate && (!j.own.usable() || !j.own.baseQuiet)
 	}
-	if !serverMoves {
-		return false
+	if !serverMoves || j.server.last().Every > window {
+		return false // with polls that rare it takes a calm stretch of some
 	}
 	for _, l := range j.server.levels() {
 		if l.absolute > 0 || (l.has && l.baseQuiet) {

@@ -5,14 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5"
@@ -153,28 +151,24 @@ func TestClassifyTellsWhatItRead(t *testing.T) {
 	}
 }
 
-// TestClassifyLeavesOff: a signal ends it though standard input, a pipe, says nothing.
+// TestClassifyLeavesOff: a signal ends it though what it reads, a pipe, says nothing.
 func TestClassifyLeavesOff(t *testing.T) {
-	cmd := pgyieldCommand(t, "classify")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	defer stdin.Close() //nolint:errcheck // the program has ended
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cmd := pgyieldCommand(t, "classify", pipe)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// It catches signals before it reads; when it has asked for the pipe's content is not seen from here.
-	_, _ = io.WriteString(stdin, "select 1;")
-	time.Sleep(500 * time.Millisecond)
+	silent, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits until it is read
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() //nolint:errcheck // the program has ended
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = io.Copy(io.Discard, stdout)
 	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != exitInterrupted {
 		t.Errorf("%v, want exit code %d", cmd.ProcessState, exitInterrupted)
 	}

@@ -39,13 +39,30 @@ func (o output) try() error {
 		return nil
 	}
 	part, err := o.part()
-	if err == nil && part != o.path {
-		var file *os.File
-		if file, err = os.Create(part); err == nil {
-			err = errors.Join(file.Close(), os.Remove(part))
-		}
+	if err != nil {
+		return o.failed(err)
+	}
+	if part == o.path {
+		return o.failed(tryLink(part))
+	}
+	file, err := os.Create(part)
+	if err == nil {
+		err = errors.Join(file.Close(), os.Remove(part))
 	}
 	return o.failed(err)
+}
+
+// tryLink finds out whether what a link leads to may be written, and leaves it as it is. A
+// pipe or a device is not opened: somebody may take that for the report.
+func tryLink(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666) //nolint:gosec // as os.Create: the umask decides
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 func (o output) write(write func(io.Writer) error) error {

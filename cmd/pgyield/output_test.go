@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,6 +59,17 @@ func TestOutputKeepsWhatIsNoFile(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(folder, "*.part")); len(left) > 0 {
 		t.Errorf("left over: %v", left)
+	}
+}
+
+// TestOutputTriesLinks: one that leads nowhere is found out before, not after, hours of work.
+func TestOutputTriesLinks(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Join(t.TempDir(), "none", "file"), link); err != nil {
+		t.Fatal(err)
+	}
+	if err := reportAt(link).try(); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
 	}
 }
 
