@@ -98,17 +98,18 @@ func (p *Pool) wrapConnect(c *Config) {
 // wrapAcquire makes each new holder of a connection begin anew, also one that pgxpool's own
 // pool, [Pool.Unwrap], gives it: what the last one waited for it is none of its writes'.
 func (p *Pool) wrapAcquire(c *Config) {
-	prepare := c.PrepareConn
-	if before := c.BeforeAcquire; prepare == nil && before != nil { // else pgxpool ignores it
-		prepare = func(ctx context.Context, conn *pgx.Conn) (bool, error) { return before(ctx, conn), nil }
-	}
+	prepare, before := c.PrepareConn, c.BeforeAcquire
 	c.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (ok bool, err error) {
 		stateOf(conn).acquired(0)
-		if prepare == nil {
+		switch {
+		case prepare != nil:
+			ok = inCaller(ctx, func(ctx context.Context) bool { ok, err = prepare(ctx, conn); return ok })
+			return ok, err
+		case before != nil: // beside the other pgxpool ignores it
+			return inCaller(ctx, func(ctx context.Context) bool { return before(ctx, conn) }), nil
+		default:
 			return true, nil
 		}
-		ok = inCaller(ctx, func(ctx context.Context) bool { ok, err = prepare(ctx, conn); return ok })
-		return ok, err
 	}
 	if should := c.ShouldPing; should != nil {
 		c.ShouldPing = func(ctx context.Context, params ShouldPingParams) bool {

@@ -67,7 +67,7 @@ func (t *adaptedTracer) add(tracer pgx.QueryTracer) {
 
 func (t *adaptedTracer) TraceAcquireStart(ctx context.Context, pool *pgxpool.Pool, data TraceAcquireStartData) context.Context {
 	for _, a := range t.acquire {
-		ctx = a.TraceAcquireStart(ctx, t.pool, data)
+		ctx = a.TraceAcquireStart(ctx, t.pool, data) //nolint:fatcontext // each adds its own, of the few there are
 	}
 	if t.foreignAcquire != nil {
 		ctx = t.foreignAcquire.TraceAcquireStart(ctx, pool, data)
