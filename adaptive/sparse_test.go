@@ -3,6 +3,7 @@ package adaptive
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,8 +17,30 @@ type sparse struct {
 	*server
 	limit    *fixed
 	every    time.Duration
-	bearable int
+	bearable int // guarded by the server's lock
 	due      time.Time
+}
+
+func (s *sparse) bear(reads int) { s.set(func() { s.bearable = reads }) }
+
+// history is what was decided since it was last taken.
+type history struct {
+	mu   sync.Mutex
+	list []Decision
+}
+
+func (h *history) add(d Decision) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.list = append(h.list, d)
+}
+
+func (h *history) take() []Decision {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := h.list
+	h.list = nil
+	return list
 }
 
 func (s *sparse) Paced() {}
@@ -47,22 +70,21 @@ func TestSparsePolls(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixed(16, Bounds{1, 16, 16})
 			src := &sparse{server: &server{}, limit: f, every: every, bearable: 16}
-			var decisions []Decision
-			l, err := New(f, src, Options{
-				Pressure:   pressure.Options{Timeout: time.Minute},
-				OnDecision: func(d Decision) { decisions = append(decisions, d) },
-			})
+			var made history
+			l, err := New(f, src, Options{Pressure: pressure.Options{Timeout: time.Minute}, OnDecision: made.add})
 			if err != nil {
 				t.Fatal(err)
 			}
-			polls := func(n int) {
-				decisions = nil
+			polls := func(n int) []Decision {
+				made.take()
 				time.Sleep(time.Duration(n) * every)
+				decisions := made.take()
 				for _, d := range decisions {
 					if d.Reason == reasonUnknown || d.Reason == reasonDrift || l.Blind() {
 						t.Fatalf("polls each %v: %s at %v, blind %t", every, d.Reason, d.At, l.Blind())
 					}
 				}
+				return decisions
 			}
 			l.Start()
 			defer l.Stop()
@@ -74,7 +96,7 @@ func TestSparsePolls(t *testing.T) {
 			if f.Limit() != 16 {
 				t.Fatalf("polls each %v, calm and contended: limit %d", every, f.Limit())
 			}
-			src.bearable = 4
+			src.bear(4)
 			for second := src.polls() + 2; src.polls() < second; {
 				time.Sleep(100 * time.Millisecond)
 			}
@@ -83,17 +105,15 @@ func TestSparsePolls(t *testing.T) {
 				t.Errorf("polls each %v: limit %d after two that saw slow writes, %s", every, f.Limit(), l.LastDecision().Reason)
 			}
 			polls(10)
-			polls(20)
-			for _, d := range decisions { // what is tried above 4 takes two polls to show
+			for _, d := range polls(20) { // what is tried above 4 takes two polls to show
 				if d.To > 7 {
 					t.Errorf("polls each %v: limit %d where 4 are bearable, %s", every, d.To, d.Reason)
 					break
 				}
 			}
 			// It rises no faster than is looked.
-			src.bearable = 16
-			polls(20)
-			rises := slices.DeleteFunc(decisions, func(d Decision) bool { return d.To <= d.From })
+			src.bear(16)
+			rises := slices.DeleteFunc(polls(20), func(d Decision) bool { return d.To <= d.From })
 			for i, d := range rises {
 				if d.To > d.From+1 || i > 0 && d.At.Sub(rises[i-1].At) < every-time.Second {
 					t.Errorf("polls each %v: from %d to %d at %v, %s", every, d.From, d.To, d.At, d.Reason)
@@ -112,15 +132,8 @@ func TestSparsePollsBlameless(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixed(16, Bounds{1, 16, 16})
 			src := &sparse{server: &server{}, limit: f, every: every, bearable: 16}
-			high, all := 0, 0
-			l, err := New(f, src, Options{
-				Pressure: pressure.Options{Timeout: time.Minute},
-				OnDecision: func(d Decision) {
-					if all++; d.To >= 8 {
-						high++
-					}
-				},
-			})
+			var made history
+			l, err := New(f, src, Options{Pressure: pressure.Options{Timeout: time.Minute}, OnDecision: made.add})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,10 +143,16 @@ func TestSparsePollsBlameless(t *testing.T) {
 			time.Sleep(13 * every)
 			f.set(true)
 			time.Sleep(3 * every)
-			src.bearable = 0
-			high, all = 0, 0
+			src.bear(0)
+			made.take()
 			time.Sleep(200 * every)
-			share := float64(high) / float64(all)
+			high, all := 0, made.take()
+			for _, d := range all {
+				if d.To >= 8 {
+					high++
+				}
+			}
+			share := float64(high) / float64(len(all))
 			t.Logf("polls each %v: at half the limit or more %.0f %% of the time", every, 100*share)
 			if share < 0.7 {
 				t.Errorf("polls each %v: at half the limit or more %.0f %% of the time, want 70", every, 100*share)
