@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -154,17 +155,24 @@ func TestSizeErrors(t *testing.T) {
 }
 
 // A flag that must be given is missed by its name, not by what its zero would mean.
-// TestSizeAtItsBounds: what the flags may be can be simulated and drawn.
+// TestSizeAtItsBounds: what the flags may be can be simulated, and what cannot is not drawn.
 func TestSizeAtItsBounds(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "size.html")
 	for _, args := range [][]string{
 		{"--rate=0.01/s", "--mean=1h", "--limit=50", "--pods=2"},
-		{"--rate=100/s", "--mean=100us", "--limit=100", "--pods=2", "--html=" + page},
-		{"--rate=100/s", "--mean=1us", "--limit=100000", "--html=" + page},
+		{"--rate=100/s", "--mean=1us", "--limit=11", "--html=" + page},
 	} {
 		if out, err := size(t, args...); err != nil || !strings.Contains(out, "pooled") {
 			t.Errorf("%v: %v\n%s", args, err, out)
 		}
+	}
+	c := sizeCmd{Rate: 100, Mean: 100 * time.Microsecond, Limit: 100, Pods: 1}
+	curves, err := c.curves(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if points := curves[1].Points; len(points) != 10 || points[9] != 100 { // a load of 100 % is a million a second
+		t.Errorf("drawn at %v %% of the limit", points)
 	}
 }
 
