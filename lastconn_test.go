@@ -89,7 +89,8 @@ func TestLoopBesideWaitingWrites(t *testing.T) {
 	s.params = append(slices.Clone(s.params), "yield_read_limit=1")
 	s.handler = slowWrites
 	s.run(t, func(f *fixture) {
-		ctx, cancel := context.WithCancel(f.ctx)
+		// Not for ever: a loop that stands still goes on when they end, and is then too late.
+		ctx, cancel := context.WithTimeout(f.ctx, 10*time.Second)
 		var writers sync.WaitGroup
 		for range 8 {
 			writers.Go(func() {

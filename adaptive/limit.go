@@ -185,9 +185,13 @@ func (l *Limit) decide(p poll) Decision {
 	d.Verdict = l.judge.Next(now, sample, d.Activity)
 	d.Pressing = d.Verdict.Pressing
 
-	every := l.Last().Every
+	d.Sample = l.Last()
 	if d.Sampled {
-		every = sample.Every
+		d.Sample = p.sample
+	}
+	var every time.Duration
+	if d.Sample.Sparse() {
+		every = d.Sample.Every
 	}
 	var out outcome
 	before := l.state.hold
@@ -244,13 +248,10 @@ func (l *Limit) atFloor(now time.Time, limit int, b Bounds) time.Duration {
 func (l *Limit) publish(d *Decision, p poll) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d.Sampled {
-		l.sample = p.sample
-	}
+	l.sample = d.Sample
 	if !p.none {
 		l.failed = p.err != nil
 	}
-	d.Sample = l.sample
 	l.blind = l.state.unknown > l.options.StaleAfter
 	switch {
 	case d.To < d.From:

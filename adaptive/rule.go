@@ -51,7 +51,7 @@ type input struct {
 	bounds    Bounds
 	contended bool
 	behind    bool          // others that share the limit run more beside the same writes
-	every     time.Duration // between two polls of a source with a pace of its own; else 0
+	every     time.Duration // between two polls, where they are sparse; else 0
 	activity  pressure.Activity
 	verdict   pressure.Verdict
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/pgyield/pgyield/pressure"
 )
 
-// sparse polls are worth several periods each.
-func (in input) sparse() bool { return in.every > 2*time.Second }
+// sparse polls are worth several periods each: see [pressure.Sample.Sparse].
+func (in input) sparse() bool { return in.every > 0 }
 
 // patience is how long what a signal taught lasts that was to last so long: a server's signal
 // teaches something only once a poll.
 func (in input) patience(signal string, last time.Duration, polls int) time.Duration {
-	if signal == pressure.OwnWrites || !in.sparse() {
+	if signal == pressure.OwnWrites {
 		return last
 	}
 	return max(last, time.Duration(polls)*in.every)

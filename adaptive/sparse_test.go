@@ -63,18 +63,30 @@ func (s *sparse) Sample(ctx context.Context) (pressure.Sample, error) {
 	return sample, err
 }
 
+// startSparse starts the limit of a member that polls so rarely. Nothing contends, and until
+// bear says less 16 reads are bearable.
+func startSparse(t *testing.T, every time.Duration) (*Limit, *sparse, *history) {
+	t.Helper()
+	f := newFixed(16, Bounds{1, 16, 16})
+	f.set(false)
+	src, made := &sparse{server: &server{}, limit: f, every: every, bearable: 16}, &history{}
+	l, err := New(f, src, Options{Pressure: pressure.Options{Timeout: time.Minute}, OnDecision: made.add})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Start()
+	time.Sleep(3 * every)
+	return l, src, made
+}
+
 // TestSparsePolls: members of a large fleet poll each 5 to 50 s. What the server shows of
 // writes that are not theirs lowers their limits all the same; between two polls it stands.
 func TestSparsePolls(t *testing.T) {
 	for _, every := range []time.Duration{3 * time.Second, 10 * time.Second, 50 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFixed(16, Bounds{1, 16, 16})
-			src := &sparse{server: &server{}, limit: f, every: every, bearable: 16}
-			var made history
-			l, err := New(f, src, Options{Pressure: pressure.Options{Timeout: time.Minute}, OnDecision: made.add})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l, src, made := startSparse(t, every)
+			defer l.Stop()
+			f := src.limit
 			polls := func(n int) []Decision {
 				made.take()
 				time.Sleep(time.Duration(n) * every)
@@ -86,10 +98,6 @@ func TestSparsePolls(t *testing.T) {
 				}
 				return decisions
 			}
-			l.Start()
-			defer l.Stop()
-			f.set(false)
-			time.Sleep(3 * every)
 			polls(10)
 			f.set(true)
 			polls(3)
@@ -130,18 +138,10 @@ func TestSparsePolls(t *testing.T) {
 func TestSparsePollsBlameless(t *testing.T) {
 	for _, every := range []time.Duration{3 * time.Second, 10 * time.Second, 20 * time.Second, 50 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFixed(16, Bounds{1, 16, 16})
-			src := &sparse{server: &server{}, limit: f, every: every, bearable: 16}
-			var made history
-			l, err := New(f, src, Options{Pressure: pressure.Options{Timeout: time.Minute}, OnDecision: made.add})
-			if err != nil {
-				t.Fatal(err)
-			}
-			l.Start()
+			l, src, made := startSparse(t, every)
 			defer l.Stop()
-			f.set(false)
-			time.Sleep(13 * every)
-			f.set(true)
+			time.Sleep(10 * every)
+			src.limit.set(true)
 			time.Sleep(3 * every)
 			src.bear(0)
 			made.take()

@@ -24,10 +24,12 @@ func pause(members, sessions int) time.Duration {
 	if sessions <= 0 {
 		return 0
 	}
-	cost := pollCost + time.Duration(sessions)*sessionCost
-	every := func() time.Duration { return time.Duration(float64(members) * float64(cost) / pollShare) }
-	if every() > longSleep {
-		cost += wakeCost
+	at := func(cost time.Duration) time.Duration {
+		return time.Duration(float64(members) * float64(cost) / pollShare)
 	}
-	return every()
+	cost := pollCost + time.Duration(sessions)*sessionCost
+	if every := at(cost); every <= longSleep {
+		return every
+	}
+	return at(cost + wakeCost)
 }

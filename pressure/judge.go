@@ -260,7 +260,7 @@ func (j *Judge) needBaseline(ownMoves, serverMoves bool) bool {
 	if ownMoves {
 		return j.own.absolute == 0 && j.own.rate >= teachableRate && (!j.own.usable() || !j.own.baseQuiet)
 	}
-	if !serverMoves || j.server.last().Every > window {
+	if !serverMoves || j.server.last().Sparse() {
 		return false // with polls that rare it takes a calm stretch of some
 	}
 	for _, l := range j.server.levels() {

@@ -18,3 +18,7 @@ func (s *Sample) Pause() time.Duration {
 	}
 	return 0
 }
+
+// Sparse reports whether polls are further apart than the window that is judged: each is then
+// worth several periods, and what takes a few of them takes long.
+func (s *Sample) Sparse() bool { return s.Every > window }

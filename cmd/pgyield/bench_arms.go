@@ -24,26 +24,20 @@ type arm struct {
 	// that pressed are so rare that a short measurement would not hold them, and what it is
 	// compared with is measured for long enough to see what else happens on the machine.
 	measure time.Duration
-	// params and options are what pgyield is opened with; nil: the arm is another way.
-	params  func(conns int) string
-	options pgyield.Options
+	// takesParams: it is opened with parameters of the user's.
+	takesParams bool
 }
 
 // check finds out what would keep the arm's pool from being opened, with no server at hand.
 func (a arm) check(conns int) error {
-	if a.params == nil {
+	if !a.takesParams {
 		return nil
 	}
-	config, err := pgyield.ParseConfig(withParams("host=127.0.0.1 port=1", a.params(conns)))
+	opened, err := a.open(context.Background(), &database{dsn: "host=127.0.0.1 port=1"}, conns)
 	if err != nil {
 		return err
 	}
-	config.MaxConns = int32(conns)
-	pool, err := pgyield.NewWithOptions(context.Background(), config, a.options)
-	if err != nil {
-		return err
-	}
-	pool.Close()
+	opened.close()
 	return nil
 }
 
@@ -127,7 +121,7 @@ func yieldArm(name, params string, o pgyield.Options) arm {
 // yieldArmOf is for parameters that depend on the size of the pool.
 func yieldArmOf(name string, params func(conns int) string, o pgyield.Options) arm {
 	return arm{
-		name: name, learns: true, params: params, options: o,
+		name: name, learns: true, takesParams: true,
 		open: func(ctx context.Context, db *database, conns int) (target, error) {
 			return openYieldWith(ctx, db, conns, params(conns), o)
 		},

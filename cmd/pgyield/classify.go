@@ -56,14 +56,20 @@ func (c *classifyCmd) classifier() (*intent.Classifier, error) {
 }
 
 // Run is called by kong.
-func (c *classifyCmd) Run(ctx context.Context, k *kong.Context) (err error) {
+func (c *classifyCmd) Run(ctx context.Context, k *kong.Context) error {
 	classifier, err := c.classifier()
 	if err != nil {
 		return err
 	}
 	report := newClassifyReport(k.Stdout, k.Stderr, c.JSON)
-	// What was classified is told whole, also when a later source fails.
-	defer func() { err = errors.Join(err, report.out.Flush()) }()
+	if err := c.classifyAll(ctx, classifier, report); err != nil {
+		// What was classified is told whole, also when a later source fails.
+		return errors.Join(err, report.out.Flush())
+	}
+	return report.end()
+}
+
+func (c *classifyCmd) classifyAll(ctx context.Context, classifier *intent.Classifier, report *classifyReport) error {
 	// The database first: what it teaches holds for the files too.
 	if c.DSN != "" {
 		if err := classifyDatabase(ctx, c.DSN, classifier, report); err != nil {
@@ -79,7 +85,7 @@ func (c *classifyCmd) Run(ctx context.Context, k *kong.Context) (err error) {
 			return err
 		}
 	}
-	return report.end()
+	return nil
 }
 
 // classifyFile reads a file whole, since a statement may be as long as it.

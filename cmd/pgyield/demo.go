@@ -104,8 +104,6 @@ func (c *demoCmd) tell(k *kong.Context, result *result) error {
 	return tellReport(k, c.Report, func(w io.Writer) error { return writeReport(w, result) })
 }
 
-func reportAt(path string) output { return output{"report", path} }
-
 // tellReport writes the report with the charts, unless none is wanted, and says where.
 func tellReport(k *kong.Context, path string, write func(io.Writer) error) error {
 	if path == "" {

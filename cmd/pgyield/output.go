@@ -14,6 +14,8 @@ type output struct {
 	path string
 }
 
+func reportAt(path string) output { return output{"report", path} }
+
 // part is where the file grows: beside its place, so that an older one is never half
 // overwritten. A link, a device or a pipe that is there already is written to as it is; it
 // must not be replaced by a file.
@@ -42,27 +44,24 @@ func (o output) try() error {
 	if err != nil {
 		return o.failed(err)
 	}
-	if part == o.path {
-		return o.failed(tryLink(part))
+	if info, err := os.Stat(part); part == o.path && err == nil && !info.Mode().IsRegular() {
+		return nil // a pipe or a device is not opened: somebody may take that for the report
 	}
-	file, err := os.Create(part)
-	if err == nil {
-		err = errors.Join(file.Close(), os.Remove(part))
+	file, err := create(part, 0)
+	if err != nil {
+		return o.failed(err)
+	}
+	err = file.Close()
+	if part != o.path {
+		err = errors.Join(err, os.Remove(part))
 	}
 	return o.failed(err)
 }
 
-// tryLink finds out whether what a link leads to may be written, and leaves it as it is. A
-// pipe or a device is not opened: somebody may take that for the report.
-func tryLink(path string) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666) //nolint:gosec // as os.Create: the umask decides
-	if err != nil {
-		return err
-	}
-	return file.Close()
+// create opens a file as os.Create does, but only to write: a pipe that were opened to be read
+// as well would not wait for its reader.
+func create(path string, flags int) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|flags, 0o666) //nolint:gosec // the umask decides
 }
 
 func (o output) write(write func(io.Writer) error) error {
@@ -70,8 +69,7 @@ func (o output) write(write func(io.Writer) error) error {
 	if err != nil {
 		return o.failed(err)
 	}
-	// A pipe that were opened to be read as well would not wait for its reader.
-	file, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666) //nolint:gosec // as os.Create: the umask decides
+	file, err := create(part, os.O_TRUNC)
 	if err != nil {
 		return o.failed(err)
 	}

@@ -119,7 +119,7 @@ type sizeRow struct {
 
 // Run is called by kong.
 func (c *sizeCmd) Run(ctx context.Context, k *kong.Context) error {
-	if err := (output{"page", c.HTML}).try(); err != nil {
+	if err := c.page().try(); err != nil {
 		return err
 	}
 	answer, err := c.size(ctx)
@@ -143,12 +143,14 @@ func (c *sizeCmd) Run(ctx context.Context, k *kong.Context) error {
 	return nil
 }
 
+func (c *sizeCmd) page() output { return output{"page", c.HTML} }
+
 func (c *sizeCmd) writePage(ctx context.Context, answer *sized) error {
 	curves, err := c.curves(ctx)
 	if err != nil {
 		return err
 	}
-	return output{"page", c.HTML}.write(func(w io.Writer) error { return writeSizePage(w, answer, curves) })
+	return c.page().write(func(w io.Writer) error { return writeSizePage(w, answer, curves) })
 }
 
 func writeSizeTable(w io.Writer, s *sized) error {
