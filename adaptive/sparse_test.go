@@ -63,12 +63,12 @@ func (s *sparse) Sample(ctx context.Context) (pressure.Sample, error) {
 	return sample, err
 }
 
-// startSparse starts the limit of a member that polls so rarely. Nothing contends, and until
-// bear says less 16 reads are bearable.
-func startSparse(t *testing.T, every time.Duration) (*Limit, *sparse, *history) {
+// startSparse starts the limit of a member that polls so rarely. Until bear says less 16 reads
+// are bearable.
+func startSparse(t *testing.T, every time.Duration, contended bool) (*Limit, *sparse, *history) {
 	t.Helper()
 	f := newFixed(16, Bounds{1, 16, 16})
-	f.set(false)
+	f.set(contended)
 	src, made := &sparse{server: &server{}, limit: f, every: every, bearable: 16}, &history{}
 	l, err := New(f, src, Options{Pressure: pressure.Options{Timeout: time.Minute}, OnDecision: made.add})
 	if err != nil {
@@ -84,7 +84,7 @@ func startSparse(t *testing.T, every time.Duration) (*Limit, *sparse, *history) 
 func TestSparsePolls(t *testing.T) {
 	for _, every := range []time.Duration{3 * time.Second, 10 * time.Second, 50 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			l, src, made := startSparse(t, every)
+			l, src, made := startSparse(t, every, false)
 			defer l.Stop()
 			f := src.limit
 			polls := func(n int) []Decision {
@@ -134,11 +134,26 @@ func TestSparsePolls(t *testing.T) {
 	}
 }
 
+// TestSparsePollsDoNotDip: a dip for a first baseline is over before the next poll, and would
+// only hold reads back.
+func TestSparsePollsDoNotDip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, src, made := startSparse(t, 10*time.Second, true)
+		defer l.Stop()
+		time.Sleep(20 * src.every)
+		for _, d := range made.take() {
+			if d.Reason == reasonBaseline || d.To < 16 {
+				t.Fatalf("limit %d at %v: %s", d.To, d.At, d.Reason)
+			}
+		}
+	})
+}
+
 // TestSparsePollsBlameless: writes are slow whatever the reads do.
 func TestSparsePollsBlameless(t *testing.T) {
 	for _, every := range []time.Duration{3 * time.Second, 10 * time.Second, 20 * time.Second, 50 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			l, src, made := startSparse(t, every)
+			l, src, made := startSparse(t, every, false)
 			defer l.Stop()
 			time.Sleep(10 * every)
 			src.limit.set(true)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -49,8 +50,13 @@ func TestOutputKeepsWhatIsNoFile(t *testing.T) {
 			t.Errorf("%s is now %v, %v", path, after, err)
 		}
 	}
-	if text := <-read; text != "hello" {
-		t.Errorf("the pipe's reader got %q", text)
+	select {
+	case text := <-read:
+		if text != "hello" {
+			t.Errorf("the pipe's reader got %q", text)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("nothing was written to the pipe")
 	}
 	for _, path := range []string{target, filepath.Join(folder, "new")} {
 		if text, err := os.ReadFile(path); err != nil || string(text) != "hello" {
