@@ -64,7 +64,6 @@ func (s *connState) skipped() bool {
 
 // startWrite notes that a write call of the pool has its connection.
 func (s *connState) startWrite(w *write) {
-	s.acquired(0)
 	at := w.reach()
 	switch {
 	case !w.counts:

@@ -90,7 +90,6 @@ func (p *Pool) enter(ctx context.Context, w wish) (l lease, err error) {
 		return l, err
 	}
 	entered = true
-	stateOf(l.conn.Conn()).acquired(0)
 	return l, nil
 }
 

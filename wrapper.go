@@ -145,11 +145,7 @@ func (p *Pool) AcquireFunc(ctx context.Context, f func(*Conn) error) error {
 
 // AcquireAllIdle acquires all connections that are idle now. It takes no permit.
 func (p *Pool) AcquireAllIdle(ctx context.Context) []*Conn {
-	conns := p.inner.AcquireAllIdle(ctx)
-	for _, c := range conns {
-		stateOf(c.Conn()).acquired(0)
-	}
-	return conns
+	return p.inner.AcquireAllIdle(ctx)
 }
 
 // Ping acquires a connection and executes an empty statement. It takes no permit.
